@@ -250,10 +250,22 @@ def _lay_rows(folder: Path) -> None:
     )
 
 
+_ROWS_OF_ESIM = ("source", "reference", "less", "last")
+
+
 def _lay_judgements(folder: Path) -> None:
     german, finnish = judgements("de-en"), judgements("fi-en")
-    for name in ("judged.jsonl", "judged.jsonl.gz", "outputs.jsonl.gz", "judged/de-en.jsonl.gz"):
+    for name in (
+        "judged.jsonl",
+        "judged.jsonl.gz",
+        "judged/de-en.jsonl.gz",
+        "mlqe-train-ref.et-en.jsonl.gz",
+        "outputs.jsonl.gz",
+        # Folders of the trainings that the cards of encoder and ESIM describe.
+        *(f"{name}/de-en.jsonl.gz" for name in ("outputs", "labelled", *_ROWS_OF_ESIM)),
+    ):
         write_jsonl(folder / name, german)
+    write_jsonl(folder / "outputs" / "en-de.jsonl.gz", judgements("en-de"))
     write_jsonl(folder / "development.jsonl", [*judgements("de-en", 12), *german])
     pairs = [
         {"source": row["source"], "target": row["reference"], "origin": "example"}

@@ -36,7 +36,7 @@ def test_the_bundled_encoder_is_what_transformers_itself_reads() -> None:
         if not name.startswith("pooler")
     }
     assert all(torch.equal(weights, own.state_dict()[name]) for name, weights in trained.items())
-    assert trained["embeddings.word_embeddings.weight"].shape == (42_000, 384)
+    assert trained["embeddings.word_embeddings.weight"].shape == (84_000, 384)
 
 
 def test_the_order_of_places(places):

@@ -232,8 +232,8 @@ def measure_mbr(root: Path, report: Report, lists: int = 10) -> None:
 
 
 def measure_tuning(root: Path) -> Iterator[Table]:
-    """Mean chrF against the lower-cased reference of what is chosen among the beams, each way, and
-    its changes."""
+    """Mean chrF against the reference of what is chosen among the beams, each way, and its
+    changes."""
     pool = ModelPool(device="cpu")
     development, lists = (
         beams(root / f"{year}_seg" / "de-en.jsonl.gz") for year in ("wmt15", "wmt16")
@@ -270,9 +270,9 @@ def measure_tuning(root: Path) -> Iterator[Table]:
 
 
 def beams(path: Path) -> list[NBest]:
-    """The beam search of the bundled translation model for the sources of a file, with lower-cased
+    """The beam search of the bundled translation model for the sources of a file, with their
     references."""
-    references = {row["source"]: [row["reference"].lower()] for row in rows(path)}
+    references = {row["source"]: [row["reference"]] for row in rows(path)}
     tokenizer, model = open_mbart(model_folder(_TRANSLATOR), "de-en")
     found: list[NBest] = []
 

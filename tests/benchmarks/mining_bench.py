@@ -18,10 +18,11 @@ import numpy as np
 from measure import Report, machine, options, probe
 from workload import made_sentences
 
-from mtmetrics.cli.mine import _DEFAULT_ENCODER, _WORD_LAYER
 from mtmetrics.layout import bundled_artifacts
 from mtmetrics.mining.neighbours import SHARD, inverted_file_size
 
+# The encoder whose words are mined, and its layer.
+_ENCODER, _LAYER = "mini-encoder", 6
 _LARGE = 4_000_000
 
 
@@ -113,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     sizes = sorted(int(size) for size in args.sizes.split(","))
     report, found = Report(), {}
     print(
-        f"{_DEFAULT_ENCODER}, layer {_WORD_LAYER}; text from {args.source_text or 'a seeded generator'}; "
+        f"{_ENCODER}, layer {_LAYER}; text from {args.source_text or 'a seeded generator'}; "
         f"{machine()}"
     )
     with tempfile.TemporaryDirectory() as temporary:
@@ -125,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     "\n".join(made_sentences(sizes[-1], seed=side)), encoding="utf-8"
                 )
         for size in sizes:
-            arguments = [*paths, size, bundled_artifacts() / _DEFAULT_ENCODER, _WORD_LAYER, args.lp]
+            arguments = [*paths, size, bundled_artifacts() / _ENCODER, _LAYER, args.lp]
             arguments += ["--map", args.map] if args.map else []
             others = ["--unpruned", "--inverted"] if size == sizes[0] else ["--inverted"]
             runs = [

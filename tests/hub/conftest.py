@@ -25,7 +25,7 @@ def client(hub: LoopbackHub, tmp_path: Path) -> Client:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file named like a wheel of this package; nothing here installs it."""
-    path = tmp_path_factory.mktemp("wheel") / "mtmetrics-1.1.0-py3-none-any.whl"
+    path = tmp_path_factory.mktemp("wheel") / "mtmetrics-2.0.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(zipfile.ZipInfo("mtmetrics/__init__.py"), "")
     return path

@@ -125,7 +125,7 @@ def test_models_and_preset_are_repositories_that_name_each_other(
         "org/my-uscore-language-model",
     ]
     made = json.loads(client.run(PUBLISH, str(production)))
-    assert made == [[name, "v1.1.0"] for name in (*parts, "org/my-uscore")]
+    assert made == [[name, "v2.0.0"] for name in (*parts, "org/my-uscore")]
     assert set(hub["org/my-uscore"].files()) == {
         ".gitattributes",
         "README.md",
@@ -133,9 +133,9 @@ def test_models_and_preset_are_repositories_that_name_each_other(
         "preset.toml",
     }
     preset = tomllib.loads(hub["org/my-uscore"].files()["preset.toml"].decode())
-    assert preset["sentences"] == {"model": "org/my-uscore-sentences", "revision": "v1.1.0"}
+    assert preset["sentences"] == {"model": "org/my-uscore-sentences", "revision": "v2.0.0"}
     own_map = Remapping.load(production / "maps" / map_file_name("de-en", "clp"))
-    pinned = {"revision": "v1.1.0", "fingerprint": own_map.fingerprint}
+    pinned = {"revision": "v2.0.0", "fingerprint": own_map.fingerprint}
     assert preset["maps"] == {"artifact": "org/my-uscore-maps", "kind": "clp", **pinned}
     heads = {name: front_matter(hub, name) for name in parts}
     assert [heads[name]["license"] for name in parts] == [
@@ -158,10 +158,10 @@ def test_models_and_preset_are_repositories_that_name_each_other(
     folders = [production / part for part in ("encoder", "sentences", "language_model")]
     encoder, sentences, language_model = map(model_fingerprint, folders)
     rows = [
-        ("org/my-uscore-encoder", "v1.1.0", encoder, "unknown"),
-        ("org/my-uscore-maps", "v1.1.0", own_map.fingerprint, "cc-by-4.0"),
-        ("org/my-uscore-sentences", "v1.1.0", sentences, "cc-by-4.0"),
-        ("org/my-uscore-language-model", "v1.1.0", language_model, "mit"),
+        ("org/my-uscore-encoder", "v2.0.0", encoder, "unknown"),
+        ("org/my-uscore-maps", "v2.0.0", own_map.fingerprint, "cc-by-4.0"),
+        ("org/my-uscore-sentences", "v2.0.0", sentences, "cc-by-4.0"),
+        ("org/my-uscore-language-model", "v2.0.0", language_model, "mit"),
     ]
     assert listed_models(card) == rows
     copied = hub["org/my-uscore-language-model"].files()["README.md"].decode()
@@ -209,7 +209,7 @@ def test_adapters_name_the_repository_of_their_encoder(
     files = hub["org/my-uscore-sentences"].files()
     pushed = json.loads(files["adapter_config.json"].decode())
     assert pushed["base_model_name_or_path"] == "org/my-uscore-encoder"
-    assert pushed["revision"] == "v1.1.0"
+    assert pushed["revision"] == "v2.0.0"
     sources, texts = ["das haus", "der hund"], ["the house", "a dog"]
     scores = own.score(texts, sources=sources).segments.tolist()
     elsewhere = Client(hub, tmp_path / "second").run(SCORE, HF_TOKEN="")
@@ -247,7 +247,7 @@ def test_models_that_lie_elsewhere_are_listed_and_pinned(
     commit = added(hub, "other/lm", files)
     named_models(production, "mini-encoder", 'model = "other/lm"\nlength_power = 0.5')
     client = Client(hub, tmp_path / "first")
-    assert json.loads(client.run(PUBLISH, str(production))) == [["org/my-uscore", "v1.1.0"]]
+    assert json.loads(client.run(PUBLISH, str(production))) == [["org/my-uscore", "v2.0.0"]]
     pinned = catalog()["mini-encoder"]
     encoder = model_fingerprint(bundled_artifacts() / "mini-encoder")
     assert listed_models(hub["org/my-uscore"].files()["README.md"].decode()) == [

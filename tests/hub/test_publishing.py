@@ -42,15 +42,15 @@ def test_every_artifact_and_every_space_is_pushed(published):
             for path in own.rglob("*")
             if path.is_file()
         }
-        there = published[f"org/{name}"].files("v1.1.0")
+        there = published[f"org/{name}"].files("v2.0.0")
         assert there == files | {".gitattributes": there[".gitattributes"]}
         assert (recorded[name]["repository"], recorded[name]["revision"]) == (
             f"org/{name}",
-            "v1.1.0",
+            "v2.0.0",
         )
         assert recorded[name]["files"] == catalog()[name].files
     for name in (*metric_names(), COMPARE):
-        files = published[f"spaces/org/{name}"].files("v1.1.0")
+        files = published[f"spaces/org/{name}"].files("v2.0.0")
         own = [path.name for path in (metric_scripts() / name).iterdir() if path.is_file()]
         assert set(files) == {*own, "mtmetrics/__init__.py", ".gitattributes"}
         for file in ("app.py", "requirements.txt"):
@@ -79,7 +79,7 @@ def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     assert "work/mined.tsv" not in repository.files()
     assert "lm/model.safetensors" in repository.files()
     assert (
-        'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v1.1.0"\nbundled = false' in err
+        'kind = "preset"\nrepository = "org/my-uscore"\nrevision = "v2.0.0"\nbundled = false' in err
     )
     assert "hf_test" not in out + err
     first = len(json.loads(out)["changes"])
@@ -92,17 +92,17 @@ def test_only_what_changed_is_sent(client, hub, folder, tmp_path):
     [(_, out, _), (code, again, _)] = client.commands(
         [*push, "--catalog", tmp_path / "catalog.toml"], push
     )
-    assert out.splitlines()[0] == "org/my-uscore (model, 9 files, v1.1.1): update, 0.0 MB to send"
-    size = len(repository.files("v1.1.0")["lm/training.json"])
+    assert out.splitlines()[0] == "org/my-uscore (model, 9 files, v2.0.1): update, 0.0 MB to send"
+    size = len(repository.files("v2.0.0")["lm/training.json"])
     assert out.splitlines()[1:] == [f"  - lm/training.json  {size}", "  ~ preset.toml  42"]
     assert (code, again.splitlines()) == (
         0,
-        ["org/my-uscore (model, 9 files, v1.1.1): nothing to do, 0.0 MB to send"],
+        ["org/my-uscore (model, 9 files, v2.0.1): nothing to do, 0.0 MB to send"],
     )
     assert [request.split("/")[-2] for request in writes(hub)] == ["preupload", "commit", "tag"]
-    assert "lm/training.json" not in repository.files("v1.1.1")
+    assert "lm/training.json" not in repository.files("v2.0.1")
     assert (
-        tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v1.1.1"
+        tomllib.loads((tmp_path / "catalog.toml").read_text())["my-uscore"]["revision"] == "v2.0.1"
     )
 
 
@@ -126,7 +126,7 @@ def test_an_interrupted_upload_leaves_nothing_and_goes_on(client, hub, folder, t
     assert [json.loads(finished(process))[0] for process in rivals] == [0, 0]
     repository = hub["org/my-uscore"]
     assert len(repository.commits) == 2
-    assert repository.tags == {"v1.1.0": repository.branches["main"]}
+    assert repository.tags == {"v2.0.0": repository.branches["main"]}
     assert len(repository.files()) == 11
     assert (tmp_path / "catalog-0.toml").read_text() == (tmp_path / "catalog-1.toml").read_text()
 

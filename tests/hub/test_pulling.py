@@ -81,7 +81,7 @@ def test_pull_verify_and_score(client, bare_package, tmp_path):
     assert list(json.loads(into[1])) == on_hub()
     for name, pulled in json.loads(into[1]).items():
         assert pulled["folder"] == str(out / name)
-        assert (pulled["repository"], pulled["revision"]) == (f"org/{name}", "v1.1.0")
+        assert (pulled["repository"], pulled["revision"]) == (f"org/{name}", "v2.0.0")
         assert pulled["fetched"] == sorted(catalog()[name].files)
     assert all(
         pulled["fetched"] == []
@@ -116,7 +116,7 @@ def test_an_interrupted_download_goes_on_in_two_processes(client, published, tmp
     [offline] = client.commands(pull, HF_HUB_OFFLINE="1")
     assert offline[0] == 1
     # Not whole in the cache; older clients give what is there, of which a file is found missing.
-    assert "the Hub repository org/mini-lm-en (revision v1.1.0)" in offline[2]
+    assert "the Hub repository org/mini-lm-en (revision v2.0.0)" in offline[2]
     # Two at once, into one cache and one folder.
     both = [
         client.start(COMMANDS, as_steps(pull, [*pull, "--out", str(tmp_path / "out")]))
@@ -141,7 +141,7 @@ def test_what_is_not_as_the_catalog_says_is_refused(client, published):
     published.tampered = None
     assert (code, out) == (1, "")
     damaged = (
-        "model.safetensors of the Hub repository org/mini-lm-en (revision v1.1.0) is damaged or "
+        "model.safetensors of the Hub repository org/mini-lm-en (revision v2.0.0) is damaged or "
         "was changed: its "
     )
     assert damaged + "sha256 is" in err
@@ -152,7 +152,7 @@ def test_what_is_not_as_the_catalog_says_is_refused(client, published):
         for path, content in whole.commits[whole.oid("main")].items()
         if path != "config.json"
     }
-    for namespace, tag in (("untagged", "v0.9.0"), ("partial", "v1.1.0")):
+    for namespace, tag in (("untagged", "v0.9.0"), ("partial", "v2.0.0")):
         repository = Repository("models", f"{namespace}/mini-lm-en")
         repository.tags[tag] = repository.commit("main", without)
         published.repositories["models", repository.name] = repository
@@ -162,12 +162,12 @@ def test_what_is_not_as_the_catalog_says_is_refused(client, published):
     # What was damaged did not stay in the cache.
     assert json.loads(again[1])["mini-lm-en"]["fetched"] == ["model.safetensors"]
     assert [code for code, _, _ in (untagged, partial, nobody)] == [1, 1, 1]
-    assert "untagged/mini-lm-en (revision v1.1.0): the Hub has no such revision" in untagged[2]
+    assert "untagged/mini-lm-en (revision v2.0.0): the Hub has no such revision" in untagged[2]
     assert (
-        "partial/mini-lm-en (revision v1.1.0) does not hold config.json, which the catalog lists"
+        "partial/mini-lm-en (revision v2.0.0) does not hold config.json, which the catalog lists"
         in partial[2]
     )
-    assert "nobody/mini-lm-en (revision v1.1.0): the Hub has no such repository" in nobody[2]
+    assert "nobody/mini-lm-en (revision v2.0.0): the Hub has no such repository" in nobody[2]
 
 
 LIBRARIES = """
@@ -224,7 +224,7 @@ def test_what_other_libraries_make_of_it(client, published, tmp_path):
         line for line in client.run(LIBRARIES, cwd=tmp_path / "empty").splitlines() if ": " in line
     ]
     auto, sentences, regressor, tokens, absent, unknown, metric = lines
-    assert auto == "AutoModel: True 42000"
+    assert auto == "AutoModel: True 84000"
     assert sentences == "SentenceTransformer: True (1, 384)"
     assert regressor == "Regressor: True True esim"
     assert tokens == "TokenEncoder: True"

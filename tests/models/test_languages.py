@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers import models
-from transformers import AutoTokenizer
+import torch
+from tokenizers import models, processors
+from transformers import AutoModel, AutoTokenizer
 
 from mtmetrics.artifacts.models import sentence_model
 from mtmetrics.errors import ArtifactError, InputError
@@ -51,6 +52,27 @@ def test_a_word_is_read_by_the_language_of_its_text(folder: Path, tiny_encoder: 
     assert encoder.text_words("house", "de", pieces=True).words == ["[CLS]", *"house", "[SEP]"]
     words = encoder.encode_words([["the", "house"]], "en")
     assert words.word_positions.tolist() == [-1, 0, 1, -1]
+
+
+def test_the_tokens_of_a_language_may_have_a_type_of_their_own(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    made = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, made)
+    tokenizer = AutoTokenizer.from_pretrained(made)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS]:1 $A:1 [SEP]:1",
+        special_tokens=[(token, tokenizer.vocab[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.save_pretrained(made / "languages" / "en")
+    network = AutoModel.from_pretrained(made).eval()
+    packed = TokenEncoder(made).encode(["the house", "the house"], ["en", "de"])
+    for text, token_type in enumerate((1, 0)):
+        inputs = tokenizer(["the house"], return_tensors="pt")
+        inputs["token_type_ids"] = torch.full_like(inputs["input_ids"], token_type)
+        with torch.no_grad():
+            [expected] = network(**inputs).last_hidden_state.numpy()
+        assert packed.vectors[packed.rows(text)] == pytest.approx(expected, abs=1e-5)
 
 
 def test_such_an_encoder_has_to_know_the_language(folder: Path) -> None:

@@ -40,4 +40,4 @@ def test_settings_that_cannot_be_used(
 
 
 def test_some_numbers_may_be_zero() -> None:
-    EncoderConfig(warmup_steps=0, decay_steps=0, held_back_per_mille=0, english_pieces=0)
+    EncoderConfig(warmup_steps=0, decay_steps=0, held_back_per_mille=0)

@@ -68,7 +68,8 @@ def test_word_vectors_stay_where_their_rate_is_zero(
     )
     numbers, original_numbers = (tokenizer.get_vocab() for tokenizer in tokenizers)
     for piece in ("▁house", "▁haus", "<s>"):
-        assert torch.equal(vectors[numbers[piece]], original[original_numbers[piece]].half())
+        in_float8 = original[original_numbers[piece]].to(torch.float8_e4m3fn)
+        assert torch.equal(vectors[numbers[piece]].float(), in_float8.float())
 
 
 def test_pairs_from_english_are_turned_round(
@@ -137,7 +138,7 @@ def test_similarities_with_sources_learn_to_follow_those_with_references(
         )
         agreements.append(np.corrcoef((source * output).sum(1), qualities)[0, 1])
     before, after = agreements
-    assert after > before + 0.05
+    assert after > before + 0.03
     assert record_of(further)["student"].startswith(f"{student.name}#")
 
 

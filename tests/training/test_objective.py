@@ -130,6 +130,36 @@ def test_the_teacher_does_not_read_untranslated_words(batches_of: object) -> Non
     assert unread > 10
 
 
+def test_untranslated_words_are_marked_and_names_are_not() -> None:
+    rng = np.random.default_rng(0)
+    source, translation = "Merkel besucht heute Paris", "Merkel visits Paris today"
+    texts = [objective.untranslated(source, translation, rng) for _ in range(200)]
+    copies = [text for text in texts if text.words == source.split()]
+    assert 60 < len(copies) < 140
+    assert all(text.is_untranslated == [False, True, True, False] for text in copies)
+    mixed = [text for text in texts if text.words != source.split()]
+    marked = {
+        word
+        for text in mixed
+        for word, is_marked in zip(text.words, text.is_untranslated, strict=True)
+        if is_marked
+    }
+    assert marked == {"besucht", "heute"}
+
+
+def test_a_copy_costs_more_the_more_it_is_like_its_source() -> None:
+    source = torch.nn.functional.one_hot(torch.tensor([[0, 1]]), 4).float()
+    unlike = torch.nn.functional.one_hot(torch.tensor([[2, 3]]), 4).float()
+    mask = torch.ones(1, 2, dtype=torch.bool)
+    losses = [
+        objective.copy_loss(source, mask, copies, mask, mask)
+        for copies in (source, source + 2 * unlike, unlike)
+    ]
+    assert losses[0] > losses[1] > losses[2] == 0
+    nothing = torch.zeros(1, 2, dtype=torch.bool)
+    assert objective.copy_loss(source, mask, source, mask, nothing) == 0
+
+
 @pytest.mark.parametrize("share", [0.01, 1.0])
 def test_a_worsened_translation_differs_and_is_made_of_known_words(share: float) -> None:
     rng = np.random.default_rng(0)

@@ -29,7 +29,7 @@ def test_texts_are_counted_whole(original: Any) -> None:
 
 
 def test_pieces_that_the_texts_need_are_kept_with_their_scores(original: Any) -> None:
-    made = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)
+    made = vocabulary.cut_tokenizers(TEXTS, original, 60, 10_000, 1)
     english, others = made["english"], made["others"]
     assert len(english) == len(others)
     assert "▁maison" not in others.get_vocab()
@@ -43,21 +43,23 @@ def test_pieces_that_the_texts_need_are_kept_with_their_scores(original: Any) ->
 
 
 def test_a_smaller_size_keeps_the_most_frequent_pieces_and_all_usual_letters(original: Any) -> None:
-    made = vocabulary.cut_tokenizers(TEXTS, original, 26, 20, 10_000, 1)["others"]
+    made = vocabulary.cut_tokenizers(TEXTS, original, 26, 10_000, 1)["others"]
     assert len(made) <= 26
     assert "<unk>" not in made.tokenize("schläft , the house")
     assert made.tokenize("the") == ["▁the"]
 
 
-def test_english_knows_its_own_words_alone(original: Any) -> None:
-    english = vocabulary.cut_tokenizers(TEXTS, original, 60, 6, 10_000, 1)["english"]
-    assert english.tokenize("the house") == ["▁the", "▁house"]
-    assert len(english.tokenize("haus")) > 1
-    assert "<unk>" not in english.tokenize("haus")
+def test_tokens_of_english_texts_have_a_type_of_their_own(original: Any) -> None:
+    made = vocabulary.cut_tokenizers(TEXTS, original, 60, 10_000, 1)
+    english = made["english"]("the house")
+    assert english.tokens() == ["<s>", "▁the", "▁house", "</s>"]
+    assert english["token_type_ids"] == [vocabulary.ENGLISH_TYPE] * 4
+    others = made["others"]("das haus", return_token_type_ids=True)
+    assert others["token_type_ids"] == [0] * 4
 
 
 def test_marks_are_words_of_their_own(original: Any) -> None:
-    others = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)["others"]
+    others = vocabulary.cut_tokenizers(TEXTS, original, 60, 10_000, 1)["others"]
     encoded = others("das haus, hund (hund)")
     assert encoded.tokens() == [
         "<s>",
@@ -75,7 +77,7 @@ def test_marks_are_words_of_their_own(original: Any) -> None:
 
 
 def test_joiners_do_not_split_words(original: Any) -> None:
-    others = vocabulary.cut_tokenizers(TEXTS, original, 60, 20, 10_000, 1)["others"]
+    others = vocabulary.cut_tokenizers(TEXTS, original, 60, 10_000, 1)["others"]
     assert others.tokenize("ha\u200dus") == others.tokenize("haus")
 
 
@@ -83,4 +85,4 @@ def test_other_kinds_of_vocabulary_are_refused() -> None:
     with pytest.raises(
         InputError, match="a Unigram vocabulary is needed to begin with, this one is WordPiece"
     ):
-        vocabulary.cut_tokenizers(TEXTS, word_pieces("the"), 60, 20, 10_000, 1)
+        vocabulary.cut_tokenizers(TEXTS, word_pieces("the"), 60, 10_000, 1)

@@ -49,7 +49,7 @@ _JUDGED = _STEPS | {
     "held_back_per_mille": 150,
     "held_back_per_pair": 40,
 }
-_PIECES = {"vocabulary": 100, "english_pieces": 40, "characters": 20_000, "max_pieces": 24}
+_PIECES = {"vocabulary": 100, "characters": 20_000, "max_pieces": 24}
 _LM = {
     "vocabulary": 320,
     "width": 16,

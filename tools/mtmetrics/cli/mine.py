@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 _DEFAULT_MEMORY = "12G"
 _LEAST_MEMORY = 2 * 2**30
 _DEFAULT_ENCODER = "mini-encoder"
-# The layer of the default encoder whose word vectors match best across languages.
-_WORD_LAYER = 4
 _SIDES = ("source", "target")
 
 
@@ -53,10 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layer",
         type=int,
-        help=(
-            f"hidden state of the encoder (default: last; {_WORD_LAYER} for --level word with "
-            f"{_DEFAULT_ENCODER}, whose words match best there)"
-        ),
+        help="hidden state of the encoder (default: the last)",
     )
     parser.add_argument(
         "--level",
@@ -128,8 +123,6 @@ def run(args: argparse.Namespace) -> None:
         from mtmetrics.cli.ray import parse_engine
 
         engine = parse_engine(args)
-    if args.layer is None and args.level == "word" and args.encoder == _DEFAULT_ENCODER:
-        args.layer = _WORD_LAYER
     # Models are loaded first, so that a wrong name fails before the slow preparation of the texts.
     # A run on a cluster needs the encoder here too, for its fingerprint and for the map.
     encoder = _load_encoder(args)

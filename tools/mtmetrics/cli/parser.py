@@ -56,8 +56,8 @@ mtmetrics train encoder --begin intfloat/multilingual-e5-small --parallel de-en.
 mtmetrics train lm --mono en.txt --out my-lm
 mtmetrics train regressor --architecture esim --encoder my-encoder --judged judged.jsonl --out my-esim
 mtmetrics train regressor --composition transformer --encoder mini-encoder --judged labelled.jsonl.gz --out my-esim
-mtmetrics train maps --encoder mini-encoder --layer 4 --lp de-en --parallel de-en.jsonl --out maps
-mtmetrics train maps --encoder mini-encoder --layer 4 --lp de-en --word-pairs words.tsv --map clp --out maps
+mtmetrics train maps --encoder mini-encoder --layer 6 --lp de-en --parallel de-en.jsonl --out maps
+mtmetrics train maps --encoder mini-encoder --layer 6 --lp de-en --word-pairs words.tsv --map clp --out maps
 mtmetrics train maps --encoder mini-encoder --lp de-en --parallel de-en.jsonl --level sentence --out maps
 mtmetrics train idf --encoder mini-encoder --text de.txt en.txt --out idf.safetensors
 mtmetrics train idf --encoder bert-base-multilingual-cased --text de.txt en.txt --out idf.safetensors --overwrite
@@ -72,7 +72,7 @@ mtmetrics artifacts list
 mtmetrics artifacts verify
 mtmetrics artifacts pull xmoverscore-published --lp de-en ru-en
 mtmetrics artifacts convert facebook/mbart-large-cc25 --out models/mbart-large-cc25
-mtmetrics space push xmoverscore --namespace org --package-url git+https://git.example.org/mtmetrics@v1.1.0
+mtmetrics space push xmoverscore --namespace org --package-url git+https://git.example.org/mtmetrics@v2.0.0
 mtmetrics space push compare bertr --namespace org --execute
 mtmetrics space push xmoverscore --namespace org --format json
 mtmetrics install

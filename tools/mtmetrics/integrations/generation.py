@@ -74,7 +74,7 @@ def generate(
         >>> model = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype="float32")
         >>> reranker = mtmetrics.Reranker({"chrf": mtmetrics.load("chrf")}, mbr=True)
         >>> mtmetrics.generate(model, tokenizer, ["Das Haus ist klein."], rerank=reranker, num_beams=8)
-        ['the house is small.']
+        ['The house is small.']
     """
     import torch
 

@@ -47,12 +47,14 @@ class EncodedText(NamedTuple):
         word_positions: (n,) int64 position of the word that a token belongs to, -1 for special
             tokens.
         is_truncated: whether the text was truncated.
+        token_type: type of all its tokens, for encoders that tell languages apart by it.
     """
 
     vectors: np.ndarray
     token_ids: np.ndarray
     word_positions: np.ndarray
     is_truncated: bool
+    token_type: int = 0
 
 
 class VectorSpec(NamedTuple):
@@ -297,7 +299,11 @@ class EncoderNetwork(LoadedModel):
         def compute(
             network: PartialEncoder, ids: "torch.Tensor", mask: "torch.Tensor", indices: list[int]
         ) -> None:
-            states = network(layers, input_ids=ids, attention_mask=mask)
+            types = [tokenised_texts[index].token_type for index in indices]
+            inputs = {"input_ids": ids, "attention_mask": mask}
+            if any(types):
+                inputs["token_type_ids"] = ids.new_tensor(types)[:, None].expand_as(ids)
+            states = network(layers, **inputs)
             for spec in specs:
                 batch_vectors = spec.vectors_from(states).float().cpu().numpy()
                 for index, padded_vectors in zip(indices, batch_vectors, strict=True):

@@ -201,14 +201,22 @@ class Bert(nn.Module):
         self.norm = nn.LayerNorm(width, config.layer_norm_eps)
         self.blocks = _blocks(config, config.intermediate_size, is_gpt2=False)
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> SimpleNamespace:
         """Returns ``last_hidden_state``, (B, T, d).
 
         Args:
             input_ids: (B, T).
             attention_mask: (B, T), 1 at real tokens.
+            token_type_ids: (B, T); None for 0 everywhere.
         """
-        states = self.word_embeddings(input_ids) + self.token_type_embeddings.weight[0]
+        types = self.token_type_embeddings
+        type_vectors = types.weight[0] if token_type_ids is None else types(token_type_ids)
+        states = self.word_embeddings(input_ids) + type_vectors
         states = self.norm(states + self.position_embeddings.weight[: input_ids.shape[1]])
         mask = None if attention_mask.all() else attention_mask[:, None, None, :].bool()
         for block in self.blocks:

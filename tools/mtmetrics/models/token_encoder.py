@@ -296,12 +296,15 @@ class TokenEncoder:
             )
             for index, ids in enumerate(encoded["input_ids"]):
                 word_positions = [-1 if word is None else word for word in encoded.word_ids(index)]
-                is_truncated = bool(encoded.encodings[index].overflowing)
+                encoding = encoded.encodings[index]
+                # Other tokenizers give types to pairs of texts alone, or use them otherwise.
+                has_type = language is not None and len(ids) > 0
                 yield EncodedText(
                     vectors=no_vectors,
                     token_ids=np.array(ids, dtype=np.int64),
                     word_positions=np.array(word_positions, dtype=np.int64),
-                    is_truncated=is_truncated,
+                    is_truncated=bool(encoding.overflowing),
+                    token_type=encoding.type_ids[0] if has_type else 0,
                 )
 
     def _fill(self, keys: list[TextKey], texts: list[EncodedText], rows: list[np.ndarray]) -> None:

@@ -280,8 +280,10 @@ def _encoder_of_regressor(folder: Path) -> str | None:
 
 
 def named_models(tables: Table) -> Iterator[tuple[str, str]]:
-    """Yields the models and maps that the tables of a preset name: the key (one of `MODEL_KEYS`),
-    and the name."""
+    """Yields the models and maps that the tables of a preset need: the key (one of `MODEL_KEYS`),
+    and the name. Maps of the kind ``none`` are not needed: an option may choose them."""
+    if tables.get("kind") == "none":
+        return
     for key, value in tables.items():
         if isinstance(value, dict):
             yield from named_models(value)

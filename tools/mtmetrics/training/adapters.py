@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # alpha / r, the weight of the product of the two matrices.
 _SCALE = 2
 _SIDES = ("source", "target")
+# Side -> the key of its token types in a row.
+_TYPE_KEYS = {side: f"{side}_types" for side in _SIDES}
 # A loss of a model and of the batches of both sides, as those of `mtmetrics.training.sentence`.
 Loss = Callable[[Any, Sequence[dict[str, Any]], None], "torch.Tensor"]
 
@@ -42,9 +44,10 @@ class MeanPooled:
         self._network = network
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """``sentence_embedding`` (B, d) of (B, T) ``input_ids`` and ``attention_mask``."""
+        """``sentence_embedding`` (B, d) of (B, T) ``input_ids``, ``attention_mask`` and, if there are
+        any, ``token_type_ids``."""
         mask = batch["attention_mask"]
-        states = self._network(input_ids=batch["input_ids"], attention_mask=mask).last_hidden_state
+        states = self._network(**batch).last_hidden_state
         weights = mask[..., None].to(states.dtype)
         return {"sentence_embedding": (states * weights).sum(1) / weights.sum(1)}
 
@@ -143,7 +146,8 @@ def _with_new_adapters(start: Path, rank: int) -> Any:
 def _tokenised(
     start: Path, tokenizer: Any, pairs: Sequence[Pair], pieces: int
 ) -> list[dict[str, list[int]]]:
-    """Token ids of both sides of each pair, cut at a number of pieces."""
+    """Token ids of both sides of each pair, cut at a number of pieces, and under `_TYPE_KEYS` the
+    token types of sides whose language has a tokenizer of its own."""
     readers = language_tokenizers(start)
     limit = min(pieces, tokenizer.model_max_length)
     groups = dict.fromkeys(pair.group for pair in pairs)
@@ -156,9 +160,13 @@ def _tokenised(
         for language, numbers in by_language.items():
             reader = readers.get(language, tokenizer)
             texts = [getattr(pairs[row], side) for row in numbers]
-            encoded = reader(texts, truncation=True, max_length=limit)["input_ids"]
-            for row, ids in zip(numbers, encoded, strict=True):
+            encoded = reader(texts, truncation=True, max_length=limit)
+            for row, ids in zip(numbers, encoded["input_ids"], strict=True):
                 rows[row][side] = ids
+            if language in readers:
+                types = [encoding.type_ids for encoding in encoded.encodings]
+                for row, types_of_text in zip(numbers, types, strict=True):
+                    rows[row][_TYPE_KEYS[side]] = types_of_text
     return rows
 
 
@@ -189,6 +197,12 @@ def _padding(tokenizer: Any) -> Callable[[list[dict[str, list[int]]]], dict[str,
                 "input_ids": pad_sequence(ids, True, tokenizer.pad_token_id or 0),
                 "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], True, 0),
             }
+            # Many encoders have no types, so these are given only where a tokenizer made some.
+            if any(_TYPE_KEYS[side] in row for row in rows):
+                types = [
+                    torch.tensor(row.get(_TYPE_KEYS[side], [0] * len(row[side]))) for row in rows
+                ]
+                batch[side]["token_type_ids"] = pad_sequence(types, True, 0)
         return batch
 
     return padded

@@ -93,12 +93,7 @@ class EncoderConfig(Steps):
         "steps at the end in which learning rates fall to 0",
         may_be_zero=True,
     )
-    vocabulary: int = setting(42000, "entries of the vocabulary, English ones included")
-    english_pieces: int = setting(
-        16000,
-        "of them so many are read in English texts, the most frequent ones",
-        may_be_zero=True,
-    )
+    vocabulary: int = setting(84000, "entries of the vocabulary")
     layers: int = setting(6, "the lowest layers of the original, which are kept and trained")
     target_layer: int = setting(9, "the layer of the original whose vectors are taught")
     max_pieces: int = setting(64, "texts are cut at that many subwords in training")

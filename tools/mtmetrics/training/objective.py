@@ -10,6 +10,7 @@ Shapes: n texts in a batch, of s tokens (sources), t tokens (targets) or r token
 dimensions.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,6 +46,14 @@ _MEAN_MOMENTUM = 0.99
 # Weights of two parts of the loss of outputs, see `Distillation`.
 _OUTPUT_MEAN_WEIGHT = 0.5
 _OUTPUT_START_WEIGHT = 2.0
+# Share of whole sources among the texts with untranslated words, and share of the words that are left
+# untranslated in each of the others.
+_WHOLE_COPIES = 0.5
+_UNTRANSLATED_SHARE = 0.3
+# Cosine up to which an untranslated word may be like its source: that of unrelated words.
+_UNRELATED_COSINE = 0.4
+# Weight of the part of the loss about untranslated words.
+_COPY_WEIGHT = 0.25
 # Replaces the cosine of vectors that must not be matched, such as those of padding. It lies below
 # every cosine, also below a cosine that was divided by a temperature.
 _NO_CANDIDATE = -1e4
@@ -67,7 +76,8 @@ class SentenceBatches(PlannedBatches):
       teacher knows the other languages too: with the word itself, it would teach the student to treat
       the word as if it were translated.
     - Outputs of translation systems with their sources and references, all of one language pair. The
-      student reads source and output, the teacher reads reference and output.
+      student reads source and output, the teacher reads reference and output. The student also reads,
+      as if it were a translation, a text with words of the source that were left untranslated.
 
     Attributes:
         plan: for each step, the positions of its pairs in `pairs`. The pairs of a step are all
@@ -153,7 +163,17 @@ class SentenceBatches(PlannedBatches):
         translations = self._tokenised(target_tokenizer, [row.translation for row in outputs])
         sources = self._tokenised(source_tokenizer, [row.source for row in outputs])
         references = self._tokenised(target_tokenizer, [row.reference for row in outputs])
+        copies = [untranslated(row.source, row.translation, rng) for row in outputs]
+        encoded_copies = self._tokenised(
+            target_tokenizer, [" ".join(text.words) for text in copies]
+        )
+        is_untranslated = torch.zeros_like(encoded_copies["input_ids"], dtype=torch.bool)
+        for row, text in enumerate(copies):
+            offsets = encoded_copies["offset_mapping"][row].tolist()
+            is_untranslated[row, _untranslated_tokens(text, offsets)] = True
         return {
+            **_model_inputs(encoded_copies, "copy"),
+            "is_untranslated": is_untranslated,
             **_model_inputs(translations, "target"),
             **_model_inputs(sources, "source"),
             **_model_inputs(references, "reference"),
@@ -170,6 +190,7 @@ class SentenceBatches(PlannedBatches):
             return_tensors="pt",
             return_special_tokens_mask=True,
             return_offsets_mapping=True,
+            return_token_type_ids=True,
         )
 
 
@@ -189,11 +210,12 @@ def _draw_outputs(
 
 
 def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
-    """Makes two arguments of `Distillation.forward` for a side: the ids of its tokens, and the mask
-    that is false at padding. `side` is ``source``, ``target`` or ``reference``."""
+    """Makes three arguments of `Distillation.forward` for a side: the ids of its tokens, the mask that
+    is false at padding, and the types of the tokens. `side` is ``source``, ``target``, ``reference`` or ``copy``."""
     return {
         f"{side}_ids": encoded["input_ids"],
         f"{side}_mask": encoded["attention_mask"].bool(),
+        f"{side}_types": encoded["token_type_ids"],
     }
 
 
@@ -221,6 +243,30 @@ def _untranslated_tokens(text: WorsenedText, offsets: Sequence[Sequence[int]]) -
         for position, (begin, end) in enumerate(offsets)
         if end > begin and is_untranslated[end - 1]
     ]
+
+
+def untranslated(source: str, translation: str, rng: np.random.Generator) -> WorsenedText:
+    """Leaves words of the source untranslated: all of them, or some in the place of words of the
+    translation.
+
+    A word that the translation has too, such as a name or a number, counts as translated.
+
+    Args:
+        source: the source.
+        translation: its translation.
+        rng: makes all random draws.
+    """
+    translated_words = {word.lower() for word in translation.split()}
+    source_words = source.split()
+    in_source_only = [word.lower() not in translated_words for word in source_words]
+    source_only_words = list(itertools.compress(source_words, in_source_only))
+    if rng.random() < _WHOLE_COPIES or not source_only_words:
+        return WorsenedText(source_words, in_source_only)
+    words = translation.split()
+    is_replaced = (rng.random(len(words)) < _UNTRANSLATED_SHARE).tolist()
+    for position in itertools.compress(range(len(words)), is_replaced):
+        words[position] = source_only_words[rng.integers(len(source_only_words))]
+    return WorsenedText(words, is_replaced)
 
 
 def worsen(
@@ -295,13 +341,16 @@ class Distillation(nn.Module):
 
     A batch of outputs has another loss. The student compares the outputs with their sources, and the
     teacher compares them with their references, by tokens (`token_similarity`). The loss is a sum of
-    three parts:
+    four parts:
 
     1. It pulls the student's similarities by tokens towards those of the teacher: 1 - Pearson's r over
        the batch (weight 1).
     2. It does the same with the cosines of the student's mean vectors (`_OUTPUT_MEAN_WEIGHT`).
     3. It keeps each output token of the student where it was when the training began: 1 - cosine
        (`_OUTPUT_START_WEIGHT`).
+    4. It pushes each untranslated token away from the nearest token of the source, and the mean vector
+       of a text with such tokens away from that of the source: the cosine above `_UNRELATED_COSINE`
+       (`_COPY_WEIGHT`). The mean vector counts by the share of untranslated tokens.
 
     Args:
         student: an encoder, cut off at its last layer.
@@ -354,6 +403,13 @@ class Distillation(nn.Module):
         shares_text: Tensor | None = None,
         reference_ids: Tensor | None = None,
         reference_mask: Tensor | None = None,
+        copy_ids: Tensor | None = None,
+        copy_mask: Tensor | None = None,
+        is_untranslated: Tensor | None = None,
+        target_types: Tensor | None = None,
+        source_types: Tensor | None = None,
+        reference_types: Tensor | None = None,
+        copy_types: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Computes the loss of a batch.
 
@@ -369,6 +425,12 @@ class Distillation(nn.Module):
                 sentence pairs.
             reference_ids: (n, r) tokens of the references; only for outputs.
             reference_mask: (n, r) bool, false at padding.
+            copy_ids: (n, c) tokens of the texts with untranslated words; only for outputs.
+            copy_mask: (n, c) bool, false at padding.
+            is_untranslated: (n, c) bool, true at the tokens of untranslated words.
+            target_types, source_types, copy_types: types of the tokens for the student, such as
+                `vocabulary.ENGLISH_TYPE`; of the shapes of their ids. None stands for 0.
+            reference_types: not used, because the teacher reads all texts alike.
 
         Returns:
             ``loss`` -> the loss.
@@ -377,15 +439,21 @@ class Distillation(nn.Module):
             labels = self._reference_similarity(
                 reference_ids, reference_mask, teacher_ids, target_mask
             )
-            loss = self._output_loss(source_ids, source_mask, target_ids, target_mask, labels)
+            source = encode(self.student, source_ids, source_mask, source_types)
+            copies = encode(self.student, copy_ids, copy_mask, copy_types)
+            loss = self._output_loss(
+                source, source_mask, target_ids, target_mask, target_types, labels
+            )
+            about_copies = copy_loss(source, source_mask, copies, copy_mask, is_untranslated)
+            loss = loss + _COPY_WEIGHT * about_copies
             return {"loss": loss}
         goals = self._goals(teacher_ids, target_mask)
-        english = encode(self.student, target_ids, target_mask)
+        english = encode(self.student, target_ids, target_mask, target_types)
         english_cosines = functional.cosine_similarity(english, goals, dim=-1)
         loss = self.english_weight * (1 - english_cosines[target_mask].mean())
         if source_ids is None:
             return {"loss": loss}
-        source = encode(self.student, source_ids, source_mask)
+        source = encode(self.student, source_ids, source_mask, source_types)
         similarities = unit_means(source, source_mask) @ unit_means(goals, target_mask).T
         loss = loss + symmetric_loss(similarities / self.temperature, shares_text)
         source_units = functional.normalize(source, dim=-1)
@@ -427,18 +495,19 @@ class Distillation(nn.Module):
 
     def _output_loss(
         self,
-        source_ids: Tensor,
+        source: Tensor,
         source_mask: Tensor,
         output_ids: Tensor,
         output_mask: Tensor,
+        output_types: Tensor | None,
         labels: Tensor,
     ) -> Tensor:
-        """Computes the loss of n outputs with their sources. `labels` are the (n,) similarities of the
-        outputs with their references."""
-        source = encode(self.student, source_ids, source_mask)
-        output = encode(self.student, output_ids, output_mask)
+        """Computes parts 1 to 3 of the loss of n outputs. `source` are the student's (n, s, d) vectors
+        of their sources, `labels` the (n,) similarities of the outputs with their references."""
+        output = encode(self.student, output_ids, output_mask, output_types)
         with torch.no_grad():
-            output_at_start = encode(self._start[0].to(output_ids.device), output_ids, output_mask)
+            start = self._start[0].to(output_ids.device)
+            output_at_start = encode(start, output_ids, output_mask, output_types)
         by_token = token_similarity(source, source_mask, output, output_mask)
         by_mean = (unit_means(source, source_mask) * unit_means(output, output_mask)).sum(-1)
         moved = 1 - functional.cosine_similarity(output, output_at_start, dim=-1)[output_mask]
@@ -497,9 +566,15 @@ class Distillation(nn.Module):
         return cosines.masked_fill(is_related[:, None], _NO_CANDIDATE)
 
 
-def encode(encoder: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
-    """Computes the (n, t, d) token vectors of a `transformers` encoder."""
-    return encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+def encode(
+    encoder: nn.Module,
+    ids: Tensor,
+    mask: Tensor,
+    types: Tensor | None = None,
+) -> Tensor:
+    """Computes the (n, t, d) token vectors of a `transformers` encoder of the BERT architecture."""
+    output = encoder(input_ids=ids, attention_mask=mask.long(), token_type_ids=types)
+    return output.last_hidden_state
 
 
 def unit_means(states: Tensor, mask: Tensor) -> Tensor:
@@ -554,6 +629,37 @@ def token_similarity(
     source_mean = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
     target_mean = (target_cosines * target_mask).sum(1) / target_mask.sum(1)
     return (source_mean + target_mean) / 2
+
+
+def copy_loss(
+    source: Tensor,
+    source_mask: Tensor,
+    copies: Tensor,
+    copy_mask: Tensor,
+    is_untranslated: Tensor,
+) -> Tensor:
+    """Computes part 4 of the loss of outputs, see `Distillation`.
+
+    Args:
+        source: (n, s, d) vectors of the sources.
+        source_mask: (n, s) bool, false at padding.
+        copies: (n, c, d) vectors of the texts with untranslated words.
+        copy_mask: (n, c) bool, false at padding.
+        is_untranslated: (n, c) bool, true at the tokens of untranslated words.
+    """
+    _, copy_cosines = nearest_cosines(
+        functional.normalize(source, dim=-1),
+        source_mask,
+        functional.normalize(copies, dim=-1),
+        copy_mask,
+    )
+    excess = functional.relu(copy_cosines - _UNRELATED_COSINE)[is_untranslated]
+    mean_cosines = (unit_means(source, source_mask) * unit_means(copies, copy_mask)).sum(-1)
+    mean_excess = functional.relu(mean_cosines - _UNRELATED_COSINE)
+    untranslated_shares = is_untranslated.sum(-1) / copy_mask.sum(-1)
+    # A batch without untranslated words has the loss 0.
+    token_loss = excess.sum() / max(1, len(excess))
+    return token_loss + (untranslated_shares * mean_excess).mean()
 
 
 def pearson(values: Tensor, labels: Tensor) -> Tensor:

@@ -31,9 +31,6 @@ _TEXTS_PER_CALL = 20_000
 _SPACE = "▁"
 # Rarer characters of a sample are not worth a row of the table of word vectors.
 _RAREST_CHARACTER = 5
-# A piece that only the other tokenizer uses. Texts are split at spaces before pieces are looked up,
-# so that it is never found.
-_UNUSED = "~ {}"
 _QUOTES = {
     "“": '"',
     "”": '"',
@@ -53,6 +50,8 @@ _SPECIAL = {
     "bpe": {"pad": "<pad>", "bos": "<s>", "eos": "</s>"},
     "unigram": {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>"},
 }
+# Token type of a text that is read as English; others have 0.
+ENGLISH_TYPE = 1
 WORDPIECE_SPECIAL = tuple(_SPECIAL["wordpiece"].values())
 
 
@@ -140,28 +139,43 @@ def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
     return tokenizer
 
 
-def as_pretrained(tokenizer: Tokenizer, max_length: int) -> "PreTrainedTokenizerFast":
-    """Wraps a trained vocabulary as a `transformers` tokenizer with its special tokens."""
+def as_pretrained(
+    tokenizer: Tokenizer,
+    max_length: int,
+    gives_types: bool = False,
+) -> "PreTrainedTokenizerFast":
+    """Wraps a trained vocabulary as a `transformers` tokenizer with its special tokens.
+
+    Args:
+        tokenizer: the vocabulary.
+        max_length: number of tokens that the model reads.
+        gives_types: whether the model needs the token types of the texts.
+    """
     from transformers import PreTrainedTokenizerFast
 
     kind = type(tokenizer.model).__name__.lower()
     special = {
         f"{name}_token": AddedToken(token, special=True) for name, token in _SPECIAL[kind].items()
     }
+    inputs = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=max_length,
         padding_side="right",
         clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
+        model_input_names=[*inputs, "token_type_ids"] if gives_types else inputs,
         **special,
     )
 
 
 def save_tokenizer(tokenizer: "PreTrainedTokenizerFast", folder: str | Path) -> None:
-    """Writes tokenizer.json and tokenizer_config.json; the class name is one that transformers 4
-    and 5 both know."""
+    """Writes tokenizer.json, without indentation, and tokenizer_config.json, with a class name that
+    transformers 4 and 5 both know."""
     tokenizer.save_pretrained(folder)
+    vocabulary_path = Path(folder) / "tokenizer.json"
+    stored = json.loads(vocabulary_path.read_text(encoding="utf-8"))
+    compact = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
+    vocabulary_path.write_text(compact, encoding="utf-8")
     path = Path(folder) / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     if config["tokenizer_class"] == "TokenizersBackend":
@@ -191,23 +205,21 @@ def cut_tokenizers(
     texts: dict[str, list[str]],
     original: "PreTrainedTokenizerFast",
     size: int,
-    english: int,
     characters: int,
     seed: int,
 ) -> "dict[str, PreTrainedTokenizerFast]":
     """Cuts a multilingual Unigram vocabulary to the languages of some texts.
 
-    Both tokenizers number the same pieces: the special tokens, then the pieces of the original that
+    Both tokenizers have the same pieces: the special tokens, then the pieces of the original that
     the texts need most, each with its score, in the order of the original. Every language counts
-    the same. The tokenizer ``others`` uses all pieces. The tokenizer ``english`` uses the pieces
-    that are most frequent in English. A word that a translation left as it was in its source falls
-    into small pieces there, and so does not meet itself on the other side.
+    the same. The tokenizer ``english`` gives its tokens the type `ENGLISH_TYPE`, which tells the
+    network what should be English. So it can learn that words of another language were left
+    untranslated there.
 
     Args:
         texts: language -> sentences; ``en`` is one of the languages.
         original: a `transformers` tokenizer with a Unigram vocabulary.
         size: number of pieces, special tokens included.
-        english: number of pieces that English uses, single characters not counted.
         characters: number of characters of each language that are counted.
         seed: of the choice of the sentences.
 
@@ -239,16 +251,10 @@ def cut_tokenizers(
     original_pieces = pieces_by_number(original)
     pieces = [original_pieces[number] for number in kept]
     vocabulary = [(piece, 0.0) for piece in special] + [(piece, scores[piece]) for piece in pieces]
-    others = _unigram(vocabulary, original)
-    counts = piece_counts(list(balanced({"en": texts["en"]}, characters, seed)), others)
-    usual = {
-        int(number) for number in np.argsort(-counts, kind="stable")[:english] if counts[number]
+    return {
+        "english": _unigram(vocabulary, original, token_type=ENGLISH_TYPE),
+        "others": _unigram(vocabulary, original),
     }
-    for_english = []
-    for number, (piece, score) in enumerate(vocabulary):
-        is_used = number in usual or _is_short(piece) or piece in special
-        for_english.append((piece if is_used else _UNUSED.format(piece), score))
-    return {"english": _unigram(for_english, original), "others": others}
 
 
 def original_numbers(
@@ -258,10 +264,7 @@ def original_numbers(
     """Number in the original vocabulary of every piece of a cut one, `(size,)`."""
     numbers = original.get_vocab()
     special = {
-        tokenizer.bos_token: original.bos_token_id,
-        tokenizer.eos_token: original.eos_token_id,
-        tokenizer.pad_token: original.pad_token_id,
-        tokenizer.unk_token: original.unk_token_id,
+        token: getattr(original, f"{name}_token_id") for name, token in _SPECIAL["unigram"].items()
     }
     pieces = pieces_by_number(tokenizer)
     return np.array([special[piece] if piece in special else numbers[piece] for piece in pieces])
@@ -291,9 +294,10 @@ def _is_short(piece: str) -> bool:
 def _unigram(
     vocabulary: list[tuple[str, float]],
     original: "PreTrainedTokenizerFast",
+    token_type: int = 0,
 ) -> "PreTrainedTokenizerFast":
     """A tokenizer of these pieces and scores that normalises as the original, and sets marks
-    apart."""
+    apart. All tokens of its texts have the type `token_type`."""
     special = _SPECIAL["unigram"]
     numbers = {piece: number for number, (piece, _) in enumerate(vocabulary)}
     tokenizer = Tokenizer(
@@ -313,12 +317,13 @@ def _unigram(
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([backend.pre_tokenizer, marks])
     tokenizer.decoder = backend.decoder
     begin, end = special["bos"], special["eos"]
+    first, last = f"{begin}:{token_type}", f"{end}:{token_type}"
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A {end}",
-        pair=f"{begin} $A {end} {end} $B {end}",
+        single=f"{first} $A:{token_type} {last}",
+        pair=f"{first} $A:{token_type} {last} {last} $B:{token_type} {last}",
         special_tokens=[(token, numbers[token]) for token in (begin, end)],
     )
-    return as_pretrained(tokenizer, original.model_max_length)
+    return as_pretrained(tokenizer, original.model_max_length, gives_types=token_type != 0)
 
 
 def pieces_by_number(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
