@@ -41,7 +41,8 @@ METRICS = (
     "bilstm_attention",
     "esim",
 )
-SYSTEMS, PAIRS = "wmt17_sys", ("de-en", "fi-en", "ru-en", "tr-en")
+SYSTEMS = "wmt17_sys"
+PAIRS = ("de-en", "fi-en", "ru-en", "tr-en")
 DATA = "WMT17 de fi ru tr into English, lower-cased outputs"
 
 
@@ -68,10 +69,12 @@ def main() -> None:
     pool = ModelPool(dtype=args.dtype)
     for pair in PAIRS:
         score_missing(args, measures, pair, pool)
+    rows = scored(args)
     for metric, side in measures:
-        sets, signatures = [], set()
+        sets = []
+        signatures = set()
         for pair in PAIRS:
-            row = scored(args)[pair, metric, side]
+            row = rows[pair, metric, side]
             [judged] = read_judged_systems(args.data_root / SYSTEMS / f"{pair}.jsonl.gz")
             people = judged.judgements.set_index("system")["human"]
             names = [name for name in row["means"] if name in people]

@@ -133,7 +133,7 @@ def test_the_teacher_does_not_read_untranslated_words(batches_of: object) -> Non
 def test_untranslated_words_are_marked_and_names_are_not() -> None:
     rng = np.random.default_rng(0)
     source, translation = "Merkel besucht heute Paris", "Merkel visits Paris today"
-    texts = [objective.untranslated(source, translation, rng) for _ in range(200)]
+    texts = [objective.leave_untranslated(source, translation, rng) for _ in range(200)]
     copies = [text for text in texts if text.words == source.split()]
     assert 60 < len(copies) < 140
     assert all(text.is_untranslated == [False, True, True, False] for text in copies)

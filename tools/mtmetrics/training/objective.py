@@ -2,12 +2,14 @@
 
 A frozen teacher encoder reads the English side of sentence pairs. The student learns to give English
 tokens the teacher's vectors, and to give tokens of the other languages the vectors of their
-translations. `SentenceBatches` makes the batch of each step, and `worsen` makes bad translations for
-it. `Distillation` computes the loss of a batch. The functions after it compute parts of the loss;
-`unit_means` and `token_similarity` also compare texts in the evaluation of a student.
+translations. Outputs of translation systems teach it, too: the teacher compares them with their
+references, the student with their sources. `SentenceBatches` makes the batch of each step; `worsen`
+and `leave_untranslated` make bad translations for it. `Distillation` computes the loss of a batch. The
+functions after it encode texts and compute parts of the loss; `unit_means` and `token_similarity` also
+compare texts in the evaluation of a student.
 
-Shapes: n texts in a batch, of s tokens (sources), t tokens (targets) or r tokens (references); d
-dimensions.
+Shapes: n texts in a batch, of s tokens (sources), t tokens (targets), r tokens (references) or c tokens
+(copies: texts in which words of the source, or all of it, were left untranslated); d dimensions.
 """
 
 import itertools
@@ -46,8 +48,8 @@ _MEAN_MOMENTUM = 0.99
 # Weights of two parts of the loss of outputs, see `Distillation`.
 _OUTPUT_MEAN_WEIGHT = 0.5
 _OUTPUT_START_WEIGHT = 2.0
-# Share of whole sources among the texts with untranslated words, and share of the words that are left
-# untranslated in each of the others.
+# Share of copies that are the whole source; where no word could be left untranslated, there are more.
+# In each of the others this share of the words, as a mean, is left untranslated.
 _WHOLE_COPIES = 0.5
 _UNTRANSLATED_SHARE = 0.3
 # Cosine up to which an untranslated word may be like its source: that of unrelated words.
@@ -77,18 +79,19 @@ class SentenceBatches(PlannedBatches):
       the word as if it were translated.
     - Outputs of translation systems with their sources and references, all of one language pair. The
       student reads source and output, the teacher reads reference and output. The student also reads,
-      as if it were a translation, a text with words of the source that were left untranslated.
+      as if it were a translation, a copy: the source itself, or the output with words of the source.
 
     Attributes:
         plan: for each step, the positions of its pairs in `pairs`. The pairs of a step are all
             sentences, or all single words of a word list.
         pairs: sources, with their English translations as targets.
         tokenizers: ``english`` -> the tokenizer of English texts, ``others`` -> that of all other
-            texts. Both have the same token ids.
+            texts. Both have the same token ids; the first gives its tokens the type
+            `vocabulary.ENGLISH_TYPE`.
         max_pieces: texts are truncated to this many tokens.
         seed: seed of all random draws.
-        english_only_share: share of the steps with English texts alone, among the steps with
-            sentence pairs.
+        english_only_share: share of the steps with English texts alone, among those without outputs
+            and word lists.
         worsened_share: share of worsened texts in the steps with English texts alone.
         outputs: language pair -> for each source its outputs; empty for none.
         outputs_share: share of the steps with outputs, if there are any.
@@ -163,7 +166,7 @@ class SentenceBatches(PlannedBatches):
         translations = self._tokenised(target_tokenizer, [row.translation for row in outputs])
         sources = self._tokenised(source_tokenizer, [row.source for row in outputs])
         references = self._tokenised(target_tokenizer, [row.reference for row in outputs])
-        copies = [untranslated(row.source, row.translation, rng) for row in outputs]
+        copies = [leave_untranslated(row.source, row.translation, rng) for row in outputs]
         encoded_copies = self._tokenised(
             target_tokenizer, [" ".join(text.words) for text in copies]
         )
@@ -176,7 +179,9 @@ class SentenceBatches(PlannedBatches):
             "is_untranslated": is_untranslated,
             **_model_inputs(translations, "target"),
             **_model_inputs(sources, "source"),
-            **_model_inputs(references, "reference"),
+            # The teacher reads all texts alike, so it needs no types.
+            "reference_ids": references["input_ids"],
+            "reference_mask": references["attention_mask"].bool(),
             "teacher_ids": translations["input_ids"],
         }
 
@@ -211,7 +216,7 @@ def _draw_outputs(
 
 def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
     """Makes three arguments of `Distillation.forward` for a side: the ids of its tokens, the mask that
-    is false at padding, and the types of the tokens. `side` is ``source``, ``target``, ``reference`` or ``copy``."""
+    is false at padding, and the types of the tokens. `side` is ``source``, ``target`` or ``copy``."""
     return {
         f"{side}_ids": encoded["input_ids"],
         f"{side}_mask": encoded["attention_mask"].bool(),
@@ -245,11 +250,11 @@ def _untranslated_tokens(text: WorsenedText, offsets: Sequence[Sequence[int]]) -
     ]
 
 
-def untranslated(source: str, translation: str, rng: np.random.Generator) -> WorsenedText:
-    """Leaves words of the source untranslated: all of them, or some in the place of words of the
-    translation.
+def leave_untranslated(source: str, translation: str, rng: np.random.Generator) -> WorsenedText:
+    """Makes a copy: the whole source, or the translation with words of the source in the place of
+    some of its own.
 
-    A word that the translation has too, such as a name or a number, counts as translated.
+    A word that both texts have, such as a name or a number, is not marked as untranslated.
 
     Args:
         source: the source.
@@ -348,9 +353,9 @@ class Distillation(nn.Module):
     2. It does the same with the cosines of the student's mean vectors (`_OUTPUT_MEAN_WEIGHT`).
     3. It keeps each output token of the student where it was when the training began: 1 - cosine
        (`_OUTPUT_START_WEIGHT`).
-    4. It pushes each untranslated token away from the nearest token of the source, and the mean vector
-       of a text with such tokens away from that of the source: the cosine above `_UNRELATED_COSINE`
-       (`_COPY_WEIGHT`). The mean vector counts by the share of untranslated tokens.
+    4. It drives apart each untranslated token of a copy and the nearest token of the source, and the
+       mean vectors of both texts: the cosine above `_UNRELATED_COSINE` (`_COPY_WEIGHT`). The term of
+       the mean vectors is multiplied by the share of untranslated tokens.
 
     Args:
         student: an encoder, cut off at its last layer.
@@ -408,7 +413,6 @@ class Distillation(nn.Module):
         is_untranslated: Tensor | None = None,
         target_types: Tensor | None = None,
         source_types: Tensor | None = None,
-        reference_types: Tensor | None = None,
         copy_types: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Computes the loss of a batch.
@@ -430,7 +434,6 @@ class Distillation(nn.Module):
             is_untranslated: (n, c) bool, true at the tokens of untranslated words.
             target_types, source_types, copy_types: types of the tokens for the student, such as
                 `vocabulary.ENGLISH_TYPE`; of the shapes of their ids. None stands for 0.
-            reference_types: not used, because the teacher reads all texts alike.
 
         Returns:
             ``loss`` -> the loss.
