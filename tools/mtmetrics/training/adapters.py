@@ -1,9 +1,9 @@
 """Low-rank adapters of an encoder (LoRA; Hu et al., 2022), which learn from sentence pairs while
 the encoder stays as it is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtmetrics.artifacts.adapters import WEIGHTS, is_adapter, read_adapter, write_settings
 from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
@@ -25,27 +25,29 @@ from mtmetrics.training.corpus import WORD_LISTS, Pair
 
 if TYPE_CHECKING:
     import torch
-    from transformers import Trainer, TrainingArguments
+    from peft import PeftModel
+    from transformers import PreTrainedTokenizerBase, Trainer, TrainingArguments
 
 # alpha / r, the weight of the product of the two matrices.
 _SCALE = 2
 _SIDES = ("source", "target")
 # Side -> the key of its token types in a row.
 _TYPE_KEYS = {side: f"{side}_types" for side in _SIDES}
+# `input_ids`, `attention_mask` and perhaps `token_type_ids` of the texts of one side, (B, T).
+Batch = dict[str, "torch.Tensor"]
 # A loss of a model and of the batches of both sides, as those of `mtmetrics.training.sentence`.
-Loss = Callable[[Any, Sequence[dict[str, Any]], None], "torch.Tensor"]
+Loss = Callable[["MeanPooled", Sequence[Batch], None], "torch.Tensor"]
 
 
 class MeanPooled:
     """A network that is called as a sentence-transformers model is, and gives the mean of its token
     vectors."""
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: "torch.nn.Module") -> None:
         self._network = network
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """``sentence_embedding`` (B, d) of (B, T) ``input_ids``, ``attention_mask`` and, if there are
-        any, ``token_type_ids``."""
+    def __call__(self, batch: Batch) -> Batch:
+        """Returns the vectors of a batch, (B, d), as ``sentence_embedding``."""
         mask = batch["attention_mask"]
         states = self._network(**batch).last_hidden_state
         weights = mask[..., None].to(states.dtype)
@@ -101,11 +103,15 @@ def adapter_trainer(
 
     class AdapterTrainer(Trainer):
         def compute_loss(
-            self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any
+            self,
+            model: "PeftModel",
+            inputs: dict[str, Batch],
+            *args: object,
+            **kwargs: object,
         ) -> "torch.Tensor":
             return loss(MeanPooled(model), [inputs[side] for side in _SIDES], None)
 
-        def floating_point_ops(self, inputs: dict[str, Any]) -> int:
+        def floating_point_ops(self, inputs: dict[str, Batch]) -> int:
             """Zero: nobody asks for them, and texts are not where they would be counted."""
             return 0
 
@@ -119,7 +125,7 @@ def adapter_trainer(
     )
 
 
-def _with_new_adapters(start: Path, rank: int) -> Any:
+def _with_new_adapters(start: Path, rank: int) -> "PeftModel":
     """The frozen encoder, with adapters that change nothing yet, or with those in a folder."""
     import torch
     from peft import LoraConfig, TaskType, get_peft_model, set_peft_model_state_dict
@@ -144,7 +150,7 @@ def _with_new_adapters(start: Path, rank: int) -> Any:
 
 
 def _tokenised(
-    start: Path, tokenizer: Any, pairs: Sequence[Pair], pieces: int
+    start: Path, tokenizer: "PreTrainedTokenizerBase", pairs: Sequence[Pair], pieces: int
 ) -> list[dict[str, list[int]]]:
     """Token ids of both sides of each pair, cut at a number of pieces, and under `_TYPE_KEYS` the
     token types of sides whose language has a tokenizer of its own."""
@@ -184,12 +190,14 @@ def _languages(group: str, own: Sequence[str]) -> tuple[str, str]:
         raise InputError(f"--parallel {group}: {rule} ({error})") from None
 
 
-def _padding(tokenizer: Any) -> Callable[[list[dict[str, list[int]]]], dict[str, Any]]:
+def _padding(
+    tokenizer: "PreTrainedTokenizerBase",
+) -> Callable[[list[dict[str, list[int]]]], dict[str, Batch]]:
     """The function that makes a batch of either side of rows, padded on the right."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    def padded(rows: list[dict[str, list[int]]]) -> dict[str, Any]:
+    def padded(rows: list[dict[str, list[int]]]) -> dict[str, Batch]:
         batch = {}
         for side in _SIDES:
             ids = [torch.tensor(row[side]) for row in rows]
@@ -208,7 +216,7 @@ def _padding(tokenizer: Any) -> Callable[[list[dict[str, list[int]]]], dict[str,
     return padded
 
 
-def save_adapters(model: Any, start: Path, pairs: Sequence[Pair], folder: Path) -> None:
+def save_adapters(model: "PeftModel", start: Path, pairs: Sequence[Pair], folder: Path) -> None:
     """Saves trained adapters in the layout of peft, with weights in float16, and a card.
 
     Args:
