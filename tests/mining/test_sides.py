@@ -26,19 +26,9 @@ GERMAN = "das haus ist klein groß der hund schläft nicht ich sehe die katze un
 ENGLISH = "the house is small large dog sleeps not i see cat and a tree stands there".split()  # noqa: SIM905
 
 
-class BareEncoder(TokenEncoder):
-    """Leaves special tokens out as well, so that of punctuation nothing remains."""
-
-    @property
-    def word_table(self) -> np.ndarray:
-        table = super().word_table.copy()
-        table[:4] = False
-        return table
-
-
 @pytest.fixture(scope="module")
 def encoder(tiny_encoder: Path) -> TokenEncoder:
-    return BareEncoder(tiny_encoder)
+    return TokenEncoder(tiny_encoder)
 
 
 def texts(vocabulary: list[str], count: int) -> list[str]:
@@ -104,6 +94,13 @@ def test_margins_in_blocks_are_those_of_one_block(encoder, tmp_path, divide, mem
     found = ratio_margins(*(side.centroids for side in several), run=backwards)
     assert found.targets.tolist() == one.targets.tolist()
     assert found.margins.tolist() == one.margins.tolist()
+
+
+def test_a_text_without_words_matches_nothing(encoder):
+    sources = encode_side(["das haus ist klein", "?", "! ."], encoder)
+    targets = encode_side(["the house is small", "! !"], encoder)
+    assert np.diff(sources.offsets).tolist() == [6, 0, 0]  # four words and two special tokens
+    assert find_closest(sources, targets, k=2).targets.tolist() == [0, -1, -1]
 
 
 def test_half_precision_changes_distances_little(encoder, tmp_path):

@@ -169,12 +169,23 @@ def _encoded(
     number, texts = task
     tokens = encoder.encode(texts, language)
     if encoder.level == "word":
-        is_word = cast("WordEncoder", encoder).word_table[tokens.token_ids]
-        tokens = tokens.select(is_word).normalized()
+        tokens = tokens.select(_is_kept(tokens, cast("WordEncoder", encoder))).normalized()
         block = tokens.lengths, centroids(tokens), tokens.vectors
     else:
         block = np.zeros_like(tokens.lengths), tokens.vectors, tokens.vectors[:0]
     return block if place is None else _filed(block, place, number)
+
+
+def _is_kept(tokens: PackedTokens, encoder: WordEncoder) -> np.ndarray:
+    """Returns a (T,) mask of the words and special tokens of texts.
+
+    A text without a single word keeps nothing: its special tokens alone would lie at the distance 0
+    from those of every other such text."""
+    counts_as_word = encoder.word_table[tokens.token_ids]
+    is_word = counts_as_word & (tokens.word_positions >= 0)
+    text_of_token = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
+    words_of_text = np.bincount(text_of_token, weights=is_word, minlength=len(tokens.lengths))
+    return counts_as_word & (words_of_text[text_of_token] > 0)
 
 
 def _bounded(blocks: Iterable[_Block], memory_bytes: int, place: Path) -> list[_Block]:
