@@ -61,6 +61,11 @@ the papers are right. With the papers' models, leave `--preset` out.
 In a cell the number of `{preset}` comes first, then the paper's. One number alone is ours; after a
 dash it is the paper's, and the row was not run there. *average* is over the columns that both have.
 
+`mini-maps` has maps of words alone. Where a command says `--maps MAPS`, MAPS was a copy of that folder,
+with maps of sentence vectors that were fitted for this page from parallel text:
+`mtmetrics train maps --encoder mini-encoder --level sentence --lp de-en --parallel de-en.jsonl
+--sentences 3000 --half --out MAPS` for German, and alike for the other languages.
+
 {count}
 
 One command makes this page: [tests/benchmarks/papers.py](../../tests/benchmarks/papers.py). Do not
@@ -142,9 +147,16 @@ def layers(document: Mapping[str, Any]) -> str:
     return markdown([["layer", PRESET], *lines], range(2))
 
 
-def command(recipe: Recipe) -> str:
-    """The command that runs a table or figure, as a user types it."""
+def command(recipe: Recipe, *, has_maps: bool = False) -> str:
+    """The command that runs a table or figure, as a user types it.
+
+    Args:
+        recipe: the table or figure.
+        has_maps: whether it was run with other maps than those of the preset.
+    """
     words = [f"mtmetrics evaluate --recipe {recipe.name} --preset {PRESET}"]
+    if has_maps:
+        words.append("--maps MAPS")
     if recipe.text:
         words.append("--text FILE ...")
     if recipe.draws:
@@ -161,7 +173,8 @@ def section(recipe: Recipe, stored: Mapping[str, Any] | None) -> list[str]:
     """
     title = recipe.title.partition(":")[2].strip()
     label = recipe.title.partition(" of ")[0]
-    paragraphs = [f"### {label}: {title}", f"`{command(recipe)}`"]
+    has_maps = bool(stored and stored.get("has_maps"))
+    paragraphs = [f"### {label}: {title}", f"`{command(recipe, has_maps=has_maps)}`"]
     if recipe.text:
         paragraphs.append(f"FILE: {recipe.text}.")
     if recipe.bars:
@@ -242,6 +255,8 @@ def measure(recipe: Recipe, args: argparse.Namespace) -> dict[str, Any] | None:
     with tempfile.TemporaryDirectory() as folder:
         words += ["--report", folder] if recipe.draws else []
         code, output, messages = _run(words)
+        # Models that a recipe trains lie in the folder, whose name means nothing to a reader.
+        output = output.replace(f"{folder}/", "")
     seconds = round(time.monotonic() - began)
     if code:
         reason = (messages.strip().splitlines() or [f"exit code {code}"])[-1]
@@ -249,7 +264,9 @@ def measure(recipe: Recipe, args: argparse.Namespace) -> dict[str, Any] | None:
         return None
     print(f"{recipe.name}: {seconds} s", flush=True)
     document = json.loads(output) if not recipe.runs else {"output": _tables_in(output)}
-    measured = {"seconds": seconds, "document": _rounded(document)}
+    measured: dict[str, Any] = {"seconds": seconds, "document": _rounded(document)}
+    if "--maps" in words:
+        measured["has_maps"] = True
     return measured | ({"note": args.note} if args.note else {})
 
 

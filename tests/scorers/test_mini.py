@@ -90,6 +90,8 @@ def test_pseudo_references_of_a_preset_for_one_pair(pool: ModelPool) -> None:
         scorer.score(translations[1:] + translations[:1], sources=sources),
     )
     assert "mini-mbart-de-en#" in good.signature
+    assert "sent:mini-contrastive#" in good.signature
+    assert "map:umd#" in good.signature
     assert "without" not in good.signature
     assert (good.parts["pseudo"] > bad.parts["pseudo"]).all()
     assert (good.segments > bad.segments).all()

@@ -226,10 +226,12 @@ def test_adapters_of_the_sentence_encoder(folder, tiny_encoder, tmp_path, base):
     assert "model-index" not in card
 
 
-@pytest.mark.parametrize("preset", ["mini", "mini-de-en"])
-def test_the_bundled_presets_have_all_that_a_production_needs(preset):
-    start = read_start(Request("de-en", "de.txt", "en.txt", preset), local_files_only=True)
-    check_models(start, "de-en", ModelPool(local_files_only=True))
+@pytest.mark.parametrize(
+    ("preset", "lang_pair"), [("mini", "de-en"), ("mini-de-en", "de-en"), ("mini-et-en", "et-en")]
+)
+def test_the_bundled_presets_have_all_that_a_production_needs(preset, lang_pair):
+    start = read_start(Request(lang_pair, "xx.txt", "en.txt", preset), local_files_only=True)
+    check_models(start, lang_pair, ModelPool(local_files_only=True))
     assert start.adapter_rank == 12
     assert Path(start.sentences).name == "mini-encoder"
     assert start.translation
