@@ -138,7 +138,10 @@ def not_run(rows: Sequence[Row]) -> list[str]:
             titles_of_reason.setdefault(_short(row.problem), []).append(row.title)
         for name, reason in row.missing.items():
             titles_of_reason.setdefault(_short(reason), []).append(f"{row.title} ({name})")
-    return [f"- {', '.join(titles)}: {reason}" for reason, titles in titles_of_reason.items()]
+    return [
+        f"- {', '.join(titles)}: {reason or 'the tables that are averaged say why'}"
+        for reason, titles in titles_of_reason.items()
+    ]
 
 
 def layers(document: Mapping[str, Any]) -> str:
@@ -370,18 +373,15 @@ def _mean(values: Sequence[float]) -> float | None:
 def _short(reason: str) -> str:
     """A reason up to its first semicolon, after which the advice for the user stands, without folders
     of this machine."""
-    return re.sub(r" in /\S+", "", reason.partition(";")[0])
+    return re.sub(r" (in )?/\S+", "", reason.partition(";")[0])
 
 
 def _title(title: str) -> str:
     """The title of a row with its differences from the paper in brackets, but for the preset and
     the maps, which the whole page has."""
     name, bracket, differences = title.partition(" [")
-    kept = [
-        item
-        for item in differences.removesuffix("]").split(", ")
-        if item != PRESET and not item.startswith("maps=")
-    ]
+    items = dict.fromkeys(re.split("[,;] ", differences.removesuffix("]")))
+    kept = [item for item in items if item != PRESET and not item.startswith("maps=")]
     return f"{name} [{', '.join(kept)}]" if bracket and kept else name
 
 
