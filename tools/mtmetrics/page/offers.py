@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict
 
 from mtmetrics.artifacts.catalog import catalog
+from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import model_folder
+from mtmetrics.artifacts.places import hub_source
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
+from mtmetrics.matching.remapping_files import is_local
 from mtmetrics.scorers.available import list_presets, named_models
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
@@ -104,18 +107,21 @@ def _descriptions() -> dict[str, Description]:
 
 
 def pull_models(metric: str | None = None) -> None:
-    """Fetches the models that a Space does not carry: of the presets of one metric or of all, those
-    that the catalog pins.
+    """Fetches the models and maps that a Space does not carry: of the presets of one metric or of
+    all, those that the catalog pins.
 
     Raises:
         ArtifactError: one cannot be fetched.
     """
-    pinned = {name for name, entry in catalog().items() if entry.repository}
+    pinned = {name: entry for name, entry in catalog().items() if entry.repository}
     for name in [metric] if metric else METRICS:
         for preset in preset_names(name):
             models = {model for _, model in named_models(load_preset(name, preset).settings)}
-            for model in sorted(models if models <= pinned else ()):
-                model_folder(model)
+            for model in sorted(models if models <= pinned.keys() else ()):
+                if pinned[model].kind != "maps":
+                    model_folder(model)
+                elif not is_local(model):
+                    download(hub_source(model))
 
 
 @functools.cache
