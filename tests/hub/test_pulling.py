@@ -45,11 +45,11 @@ import mtmetrics.layout
 from mtmetrics.page.offers import offers, pull_models
 
 mtmetrics.layout._PACKAGE = Path(sys.argv[1])
-for metric in (None, "bertr", "esim"):
+for metric in (None, "bertr", "esim", "uscore"):
     if metric:
         pull_models(metric)
     offers.cache_clear()
-    print(sorted({offer.spec.metric for offer in offers()} & {"bertr", "esim", "xmoverscore"}))
+    print(sorted({offer.spec.metric for offer in offers()} & {"bertr", "esim", "uscore"}))
 """
 
 
@@ -100,9 +100,11 @@ def test_pull_verify_and_score(client, bare_package, tmp_path):
 def test_a_space_fetches_its_models(client, bare_package):
     client.hub.requests.clear()
     rows = client.run(SPACE, str(bare_package), HF_TOKEN="", MTMETRICS_NAMESPACE="org").splitlines()
-    assert rows == ["[]", "['bertr']", "['bertr', 'esim']"]
+    assert rows == ["[]", "['bertr']", "['bertr', 'esim']", "['bertr', 'esim', 'uscore']"]
     fetched = {request.split("/")[2] for request in client.hub.requests if "/resolve/" in request}
-    assert not {name for name in fetched if "mbart" in name}
+    # Of UScore's presets, one needs a translation model, a map and adapters.
+    assert {"mini-mbart-de-en", "mini-maps", "mini-contrastive"} <= fetched
+    assert "bilstm-mini" not in fetched
 
 
 def test_an_interrupted_download_goes_on_in_two_processes(client, published, tmp_path):

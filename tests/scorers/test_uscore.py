@@ -414,7 +414,13 @@ def test_bundled_artifacts_that_are_presets(
     )
     for module in ("catalog", "places"):
         monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
-    assert preset_names("uscore") == ["mini", "mini-de-en", "mini-et-en", "paper", "uscore-tiny-de-en"]
+    assert preset_names("uscore") == [
+        "mini",
+        "mini-de-en",
+        "mini-et-en",
+        "paper",
+        "uscore-tiny-de-en",
+    ]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
     bundled, same = (
         load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder))

@@ -9,12 +9,11 @@ from typing import NamedTuple, NotRequired, TypedDict
 from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.models import model_folder
-from mtmetrics.artifacts.places import hub_source
+from mtmetrics.artifacts.places import hub_source, local_folder
 from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
-from mtmetrics.matching.remapping_files import is_local
 from mtmetrics.scorers.available import list_presets, named_models
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
@@ -120,7 +119,7 @@ def pull_models(metric: str | None = None) -> None:
             for model in sorted(models if models <= pinned.keys() else ()):
                 if pinned[model].kind != "maps":
                     model_folder(model)
-                elif not is_local(model):
+                elif local_folder(model, *pinned[model].files) is None:
                     download(hub_source(model))
 
 
