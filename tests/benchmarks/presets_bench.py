@@ -47,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--repeats", type=int, default=2, help="turns of each preset (default: %(default)s)"
     )
     parser.add_argument(
-        "--metric", nargs="+", default=PRESETS, help="NAME:PRESET (default: every bundled preset)"
+        "--metric",
+        nargs="+",
+        default=PRESETS,
+        help="NAME:PRESET (default: every bundled preset that scores German)",
     )
     args = parser.parse_args(argv)
     data = read_judged_segments(args.data)
