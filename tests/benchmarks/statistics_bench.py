@@ -20,9 +20,9 @@ from mtmetrics.statistics.correlation import (
 from mtmetrics.statistics.significance import (
     CorrelationInterval,
     bootstrap_correlation,
-    paired_bootstrap,
-    paired_permutation,
+    bootstrap_p_values,
     perm_both,
+    permutation_p_values,
 )
 
 _SEGMENTS, _METRICS, _SYSTEMS, _RESAMPLES = 560, 10, 10, 1000
@@ -75,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
     soft = f"soft pairwise accuracy, {_SYSTEMS} systems"
     contenders |= {
-        "paired bootstrap of two systems": partial(paired_bootstrap, *two),
-        "paired permutation of two systems": partial(paired_permutation, *two),
+        "paired bootstrap of two systems": partial(bootstrap_p_values, two, [(0, 1)]),
+        "paired permutation of two systems": partial(permutation_p_values, two, [(0, 1)]),
         soft: partial(soft_pairwise_accuracy, scores[0], human, items, systems),
         "tie-calibrated accuracy": partial(tie_calibrated_accuracy, scores[0], human, items),
     }

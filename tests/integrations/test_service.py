@@ -12,13 +12,14 @@ import pytest
 
 import mtmetrics
 from mtmetrics.errors import InputError
-from mtmetrics.integrations.service import Service, host_names
 from mtmetrics.scorers.baselines import PredictionLength
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import load_scorer
 
 pytest.importorskip("starlette")
 from starlette.testclient import TestClient
+
+from mtmetrics.integrations.service import Service, host_names
 
 ROWS = [{"source": "das Haus", "translation": "the house"}, {"source": "ja", "translation": ""}]
 

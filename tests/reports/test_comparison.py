@@ -15,8 +15,8 @@ from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.significance import (
     SEED,
     bootstrap_interval,
-    paired_bootstrap,
-    paired_permutation,
+    bootstrap_p_values,
+    permutation_p_values,
 )
 
 
@@ -65,10 +65,10 @@ def scores() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)]
+    ("test", "function"), [("permutation", permutation_p_values), ("bootstrap", bootstrap_p_values)]
 )
 def test_order_ranks_clusters_and_p_values(
-    scores: dict[str, np.ndarray], test: str, function: object
+    scores: dict[str, np.ndarray], test: str, function: Callable
 ) -> None:
     settings = {"resamples": 200, "seed": 5}
     found = compare_systems(scores, test=test, **settings)
@@ -79,7 +79,8 @@ def test_order_ranks_clusters_and_p_values(
         assert system.mean == scores[system.name].mean()
         assert system.interval == bootstrap_interval(scores[system.name], **settings)
     for i, j in itertools.combinations(range(3), 2):
-        one_sided = function(scores[names[i]], scores[names[j]], **settings)
+        pair = np.array([scores[names[i]], scores[names[j]]])
+        [one_sided] = function(pair, [(0, 1)], **settings)
         assert found.p_values[i, j] == found.p_values[j, i] == min(1.0, 2 * one_sided)
     assert found.p_values.diagonal().tolist() == [1.0, 1.0, 1.0]
     # Equal systems share rank and cluster.
@@ -226,7 +227,7 @@ def test_csv_has_a_row_per_metric_and_system_with_p_values_in_the_order_given(
 
 
 @pytest.mark.parametrize(
-    ("test", "function"), [("permutation", paired_permutation), ("bootstrap", paired_bootstrap)]
+    ("test", "function"), [("permutation", permutation_p_values), ("bootstrap", bootstrap_p_values)]
 )
 def test_many_systems_share_their_resamples_and_show_how_far_they_are(
     test: str, function: Callable
@@ -247,7 +248,8 @@ def test_many_systems_share_their_resamples_and_show_how_far_they_are(
     assert shown == [(500, "testing"), (500, "intervals")]
     names = [system.name for system in found.systems]
     for i, j in itertools.combinations(range(25), 2):
-        one_sided = function(scores[names[i]], scores[names[j]], resamples=500)
+        pair = np.array([scores[names[i]], scores[names[j]]])
+        [one_sided] = function(pair, [(0, 1)], resamples=500)
         assert found.p_values[i, j] == min(1.0, 2 * one_sided)
     assert [system.interval for system in found.systems] == [
         bootstrap_interval(scores[n], resamples=500) for n in names

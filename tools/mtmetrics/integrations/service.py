@@ -1,11 +1,21 @@
-"""A metric behind HTTP, for programs in any language: a request holds segments, the answer scores."""
+"""A metric behind HTTP, for programs in any language: a request holds segments, the answer scores.
+
+Needs the extra ``serve``."""
 
 import functools
 import ipaddress
 import json
 import urllib.parse
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+
+import anyio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from mtmetrics._version import __version__
 from mtmetrics.checks import as_text, number, shown
@@ -13,14 +23,6 @@ from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.lines import JsonObject
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-
-if TYPE_CHECKING:
-    from anyio import CapacityLimiter
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _SECONDS_TO_WAIT = 1
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -94,28 +96,36 @@ class Service:
         self._waiting = 0
         self._keys = [*scorer.side.fields, "translation"]
 
-    def app(self) -> "Starlette":
+    def app(self) -> Starlette:
         """Makes the application, for any ASGI server."""
-        from starlette.applications import Starlette
-        from starlette.exceptions import HTTPException
-        from starlette.middleware import Middleware
-        from starlette.routing import Route
-
         routes = [
             Route("/score", self._answer, methods=["POST"]),
             Route("/health", self._health, methods=["GET"]),
         ]
         app = Starlette(
             routes=routes,
-            middleware=[] if self.hosts is None else [Middleware(_HostCheck, hosts=self.hosts)],
+            middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._check_host)],
             exception_handlers={HTTPException: _no_such_call, Exception: _internal_error},
         )
         app.router.redirect_slashes = False  # a redirection is no JSON
         return app
 
-    async def _health(self, _request: "Request") -> "JSONResponse":
-        from starlette.responses import JSONResponse
+    async def _check_host(self, request: Request, answer: RequestResponseEndpoint) -> Response:
+        """Refuses requests whose header ``Host`` holds another name than `hosts`.
 
+        The port is not compared, since a tunnel may lead from any port to this one. Starlette's own
+        middleware answers in plain text, not in JSON.
+        """
+        header = request.headers.get("host", "")
+        if self.hosts is None or _host_name(header) in self.hosts:
+            return await answer(request)
+        names = ", ".join(sorted(self.hosts))
+        error = (
+            f"Host {shown(header)}: this service answers to {names}; --host says what it listens on"
+        )
+        return JSONResponse({"error": error}, 421)
+
+    async def _health(self, _request: Request) -> JSONResponse:
         return JSONResponse(
             {
                 "status": "ok",
@@ -126,11 +136,7 @@ class Service:
             }
         )
 
-    async def _answer(self, request: "Request") -> "JSONResponse":
-        import anyio
-        from starlette.requests import ClientDisconnect
-        from starlette.responses import JSONResponse
-
+    async def _answer(self, request: Request) -> JSONResponse:
         if self._waiting >= self.most_waiting:
             message = f"{self._waiting} requests wait already; try again"
             return JSONResponse({"error": message}, 503, {"Retry-After": str(_SECONDS_TO_WAIT)})
@@ -156,12 +162,10 @@ class Service:
         return JSONResponse(result)
 
     @functools.cached_property
-    def _one_at_a_time(self) -> "CapacityLimiter":
-        import anyio
-
+    def _one_at_a_time(self) -> anyio.CapacityLimiter:
         return anyio.CapacityLimiter(1)
 
-    async def _body(self, request: "Request") -> bytes:
+    async def _body(self, request: Request) -> bytes:
         """Reads the body of a request, up to the largest size that it may have."""
         body = b""
         async for part in request.stream():
@@ -212,34 +216,6 @@ class _TooMuchError(MTMetricsError):
     """A request that is larger than it may be."""
 
 
-class _HostCheck:
-    """Refuses requests whose header ``Host`` holds another name than `hosts`.
-
-    The port is not compared, since a tunnel may lead from any port to this one. Starlette's own
-    middleware answers in plain text, not in JSON.
-    """
-
-    def __init__(self, app: "ASGIApp", hosts: Collection[str]) -> None:
-        self._app, self._hosts = app, hosts
-
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        from starlette.datastructures import Headers
-        from starlette.responses import JSONResponse
-
-        if scope["type"] != "http":  # the beginning and the end of the server
-            await self._app(scope, receive, send)
-            return
-        header = Headers(scope=scope).get("host", "")
-        if _host_name(header) in self._hosts:
-            await self._app(scope, receive, send)
-            return
-        names = ", ".join(sorted(self._hosts))
-        error = (
-            f"Host {shown(header)}: this service answers to {names}; --host says what it listens on"
-        )
-        await JSONResponse({"error": error}, 421)(scope, receive, send)
-
-
 def _host_name(header: str) -> str | None:
     """Returns the name in a header ``Host``, in lower case, without brackets, port and final dot;
     None where there is none."""
@@ -250,19 +226,15 @@ def _host_name(header: str) -> str | None:
     return name and name.removesuffix(".")
 
 
-async def _no_such_call(request: "Request", error: "HTTPException") -> "JSONResponse":
+async def _no_such_call(request: Request, error: HTTPException) -> JSONResponse:
     """Answers a request for a path or a method that the service does not have."""
-    from starlette.responses import JSONResponse
-
     call = f"{request.method} {shown(request.url.path)}"
     text = f"{call}: {error.detail}; there are: POST /score, GET /health"
     return JSONResponse({"error": text}, error.status_code, error.headers)
 
 
-async def _internal_error(_request: "Request", error: Exception) -> "JSONResponse":
+async def _internal_error(_request: Request, error: Exception) -> JSONResponse:
     """Answers where the service itself is at fault; the server logs the traceback."""
-    from starlette.responses import JSONResponse
-
     text = f"internal error ({type(error).__name__}); the log of the service says more"
     return JSONResponse({"error": text}, 500)
 

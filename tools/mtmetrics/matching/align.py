@@ -1,6 +1,7 @@
 """Word alignment from contextual vectors, in the manner of awesome-align (Dou and Neubig, 2021)."""
 
 import numpy as np
+from scipy.special import softmax
 
 from mtmetrics.models.packed import PackedTokens
 
@@ -10,7 +11,7 @@ def align_pieces(source: np.ndarray, target: np.ndarray, threshold: float = 1e-3
     threshold in both directions."""
     similarity = (source @ target.T).astype(np.float64)
     return np.argwhere(
-        (_softmax(similarity, 1) > threshold) & (_softmax(similarity, 0) > threshold)
+        (softmax(similarity, axis=1) > threshold) & (softmax(similarity, axis=0) > threshold)
     )
 
 
@@ -90,8 +91,3 @@ def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
             strict=True,
         )
     )
-
-
-def _softmax(values: np.ndarray, axis: int) -> np.ndarray:
-    powers = np.exp(values - values.max(axis=axis, keepdims=True))
-    return powers / powers.sum(axis=axis, keepdims=True)

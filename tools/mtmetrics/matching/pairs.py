@@ -47,33 +47,17 @@ def pair_values(
     """(2, N) of what ``compute(vectors, masses, other_vectors, other_masses)``, called in several
     threads, gives for N pairs of texts: two numbers, or one that stands twice; NaN where the (N,)
     mask does not want it."""
-    pairs = _places(first, second, wanted)
+    pairs = np.flatnonzero(wanted)
     x_mass, y_mass = masses(first), masses(second)
     values = np.full((2, len(wanted)), np.nan)
 
     def run(task: int) -> None:
-        for pair, x, x_end, y, y_end in pairs[task : task + _PAIRS_PER_TASK]:
-            sides = (
-                first.vectors[x:x_end],
-                x_mass[x:x_end],
-                second.vectors[y:y_end],
-                y_mass[y:y_end],
-            )
-            values[:, pair] = compute(*sides)
+        for pair in pairs[task : task + _PAIRS_PER_TASK]:
+            x, y = first.rows(first.index[pair]), second.rows(second.index[pair])
+            values[:, pair] = compute(first.vectors[x], x_mass[x], second.vectors[y], y_mass[y])
 
     run_tasks(run, range(0, len(pairs), _PAIRS_PER_TASK), threads)
     return values
-
-
-def _places(first: PackedTokens, second: PackedTokens, wanted: np.ndarray) -> list[tuple[int, ...]]:
-    """Of each wanted pair its number, and where its rows begin and end on either side."""
-    numbers = np.flatnonzero(wanted)
-    rows = [
-        side.offsets[side.index[numbers] + end].tolist()
-        for side in (first, second)
-        for end in (0, 1)
-    ]
-    return list(zip(numbers.tolist(), *rows, strict=True))
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:

@@ -38,7 +38,6 @@ _TAILS = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
 
 # Two systems by their rows, for each of several comparisons.
 Pairs = Sequence[tuple[int, int]]
-_ONE_PAIR = [(0, 1)]
 # Differences that are multiplied with the permutations at once.
 _PAIRS_AT_ONCE = 256
 # Yields what it is given, and shows how far it is; takes the keywords of tqdm.
@@ -121,24 +120,6 @@ def bootstrap_intervals(
     return [Interval(low, high, _LEVEL, resamples, seed) for low, high in ends]
 
 
-def paired_bootstrap(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Paired bootstrap (Koehn, 2004): one-sided p, by the share of resamples in which A is not
-    better than B.
-
-    The (n,) scores of A's and B's segments are for the same sources; None on either side leaves the
-    segment out."""
-    return float(bootstrap_p_values(_both(a, b), _ONE_PAIR, resamples=resamples, seed=seed)[0])
-
-
-def paired_permutation(a: Numbers, b: Numbers, *, resamples: int = 1000, seed: int = SEED) -> float:
-    """Approximate randomisation (Riezler and Maxwell, 2005): one-sided p that A leads B; columns as
-    `paired_bootstrap`.
-
-    Each permutation swaps the scores of the two systems on about half of the segments.
-    """
-    return float(permutation_p_values(_both(a, b), _ONE_PAIR, resamples=resamples, seed=seed)[0])
-
-
 def bootstrap_p_values(
     columns: np.ndarray,
     pairs: Pairs,
@@ -147,8 +128,11 @@ def bootstrap_p_values(
     seed: int = SEED,
     progress: Progress = _silent,
 ) -> np.ndarray:
-    """(m,) p-values of `paired_bootstrap` for m pairs of k systems, (k, n) finite scores, from the
-    same resamples."""
+    """Paired bootstrap (Koehn, 2004): (m,) one-sided p-values for m pairs of k systems, by the share
+    of resamples in which the first is not better than the second.
+
+    The (k, n) finite scores of all systems are for the same n segments; all pairs share the
+    resamples."""
     n = columns.shape[1]
     counts = np.zeros(len(pairs), dtype=np.int64)
     for drawn in _shown(progress, resampled_counts, n, resamples, seed, desc="testing"):
@@ -166,10 +150,11 @@ def permutation_p_values(
     seed: int = SEED,
     progress: Progress = _silent,
 ) -> np.ndarray:
-    """(m,) p-values of `paired_permutation` for m pairs of k systems, (k, n) finite scores, from
-    the same permutations.
+    """Approximate randomisation (Riezler and Maxwell, 2005): (m,) one-sided p-values that the first
+    system of a pair leads the second; arguments as `bootstrap_p_values`.
 
-    To draw them costs far more than to look at another pair.
+    Each permutation swaps the scores of the two systems on about half of the segments. All pairs
+    share the permutations: to draw them costs far more than to look at another pair.
     """
     counts = np.zeros(len(pairs), dtype=np.int64)
     for flips in _shown(progress, sign_flips, columns.shape[1], resamples, seed, desc="testing"):
@@ -202,16 +187,6 @@ def _pair_differences(columns: np.ndarray, pairs: Pairs) -> Iterator[tuple[slice
 
 def _p_value(count: Any, resamples: int) -> Any:
     return (count + 1) / (resamples + 1)  # what was observed counts as a resample itself
-
-
-def _both(a: Numbers, b: Numbers) -> np.ndarray:
-    """(2, n) scores of the segments that have one of both systems."""
-    columns = complete({"scores of A": a, "scores of B": b})
-    if not columns.kept.any():
-        raise InputError("no segment has a score of both systems; there is nothing to compare")
-    if reason := columns.not_finite:
-        raise InputError(reason)
-    return np.stack([columns.values["scores of A"], columns.values["scores of B"]])
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> PValue:
