@@ -20,7 +20,7 @@ from mtmetrics.cli import messages
 from mtmetrics.errors import InputError
 from mtmetrics.models.running import Running
 from mtmetrics.scorers.metric import METRICS
-from mtmetrics.scorers.registry import known_metric
+from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.settings import parse_value, plain_types
 
 if TYPE_CHECKING:
@@ -503,14 +503,12 @@ def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":
     """Returns the metric with the side that --against names.
 
     The metric stays unchanged if it can compare with one side only, or if its options name a side
-    already. It also stays unchanged if its name is unknown: `load_scorer` refuses it later.
+    already.
 
     Raises:
         InputError: the metric cannot compare with that side.
     """
-    metric = known_metric(spec.metric)
-    if metric is None:
-        return spec
+    metric = find_metric(spec.metric)
     # Raises InputError even if the metric has a single side, which needs no option.
     side = metric.resolve_side_without_preset({"against": against}, metric.columns)
     if len(metric.sides) == 1:

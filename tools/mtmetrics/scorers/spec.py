@@ -8,7 +8,8 @@ from mtmetrics.checks import split_pair
 from mtmetrics.errors import InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.registry import known_metric, load_scorer
+from mtmetrics.scorers.metric import MetricEntry
+from mtmetrics.scorers.registry import find_metric, load_scorer
 from mtmetrics.scorers.settings import parse_value, plain_types
 
 # Arguments of `load_scorer` that a spec says elsewhere, or that its user says.
@@ -38,8 +39,8 @@ class MetricSpec:
         ``false``, numbers where they look like numbers, and text otherwise.
 
         Raises:
-            InputError: no name, a preset of a metric that has none, an option without a value,
-                twice the same, or one that is no option of a metric.
+            InputError: no name or an unknown one, a preset of a metric that has none, an option
+                without a value, twice the same, or one that is no option of a metric.
 
         Example:
             >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
@@ -47,10 +48,11 @@ class MetricSpec:
             >>> str(MetricSpec.parse("sentsim::variant=wmd"))
             'sentsim::variant=wmd'
         """
-        metric, _, rest = text.partition(":")
-        if not metric.strip():
+        name_of_metric, _, rest = text.partition(":")
+        if not name_of_metric.strip():
             needed = "NAME, NAME:PRESET or NAME:PRESET:option=value,... is needed"
             raise InputError(f"metric {text!r}: has no name; {needed}", option="metric")
+        metric = find_metric(name_of_metric.strip())
         preset, _, listed = rest.partition(":")
         options: dict[str, Any] = {}
         for item in listed.split(",") if listed else []:
@@ -61,10 +63,9 @@ class MetricSpec:
                 raise InputError(
                     f"metric {text!r}: {item!r} cannot be used; {needed}", option="metric"
                 )
-            options[name] = _value(metric.strip(), name, value.strip())
-        spec = cls(metric.strip(), preset.strip() or None, tuple(options.items()))
-        registered = known_metric(spec.metric)
-        if spec.preset is not None and registered is not None and not registered.takes_presets:
+            options[name] = _value(metric, name, value.strip())
+        spec = cls(metric.name, preset.strip() or None, tuple(options.items()))
+        if spec.preset is not None and not metric.takes_presets:
             without_preset = dataclasses.replace(spec, preset=None)
             raise InputError(
                 f"metric {text!r}: {spec.metric} has no presets; write {without_preset}",
@@ -82,13 +83,9 @@ class MetricSpec:
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
         """A copy with a preset and options where the user names none; a metric that has presets
         gets its default one if `preset` is None."""
-        metric = known_metric(self.metric)
+        metric = find_metric(self.metric)
         filled_preset = self.preset
-        if (
-            self.preset is None
-            and metric is not None
-            and metric.scorer_class().usual_preset is not None
-        ):
+        if filled_preset is None and metric.scorer_class().usual_preset is not None:
             filled_preset = preset or metric.usual_preset()
         return MetricSpec(self.metric, filled_preset, tuple((options | dict(self.options)).items()))
 
@@ -117,9 +114,10 @@ class MetricSpec:
             InputError: it compares with neither, or as `load`; or a score depends on other segments
                 than its own.
         """
-        spec, metric = self, known_metric(self.metric)
+        spec = self
         # Of two columns, the preset knows which one it is made for.
-        if metric is not None and len(columns) == 1:
+        if len(columns) == 1:
+            metric = find_metric(self.metric)
             spec = self.having(
                 against=metric.resolve_side_without_preset(dict(self.options), columns)
             )
@@ -133,15 +131,14 @@ class MetricSpec:
         return scorer
 
 
-def _value(metric: str, option: str, text: str) -> Any:
+def _value(metric: MetricEntry, option: str, text: str) -> Any:
     """The value of an option of a metric, refused where it is not of a type that the option can
     have."""
-    registered = known_metric(metric)
-    field = None if registered is None else registered.settings_class().options().get(option)
+    field = metric.settings_class().options().get(option)
     types = {bool, int, float, str} if field is None else plain_types(field)
     try:
         return parse_value(types, text)
     except InputError as error:
         raise InputError(
-            f"metric {metric}: '{option}={text}' cannot be used; {error}", option="metric"
+            f"metric {metric.name}: '{option}={text}' cannot be used; {error}", option="metric"
         ) from None
