@@ -58,36 +58,23 @@ def word_pair_vectors(
         targets: the other side.
         alignments: see `align_words`.
     """
-    source_words, target_words = _word_means(sources), _word_means(targets)
-    rows = [
-        (source_words[source, first], target_words[target, second])
-        for source, target, pairs in zip(sources.index, targets.index, alignments, strict=True)
-        for first, second in pairs
-    ]
+    source_vectors: list[np.ndarray] = []
+    target_vectors: list[np.ndarray] = []
+    for source, target, pairs in zip(sources.index, targets.index, alignments, strict=True):
+        for source_word, target_word in pairs:
+            source_vectors.append(_word_mean(sources, source, source_word))
+            target_vectors.append(_word_mean(targets, target, target_word))
     dim = sources.vectors.shape[1]
-    first, second = (
-        np.array([row[side] for row in rows], dtype=np.float32).reshape(-1, dim) for side in (0, 1)
+    return (
+        np.array(source_vectors, dtype=np.float32).reshape(-1, dim),
+        np.array(target_vectors, dtype=np.float32).reshape(-1, dim),
     )
-    return first, second
 
 
-def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
-    """(text, word) -> mean vector of its pieces."""
-    tokens = tokens.select(tokens.word_positions >= 0)
-    if not len(tokens.vectors):
-        return {}
-    text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
-    # Pieces of a word stand together.
-    begins_word = (np.diff(text) != 0) | (np.diff(tokens.word_positions) != 0)
-    begins = np.flatnonzero(np.append(True, begins_word))
-    means = (
-        np.add.reduceat(tokens.vectors, begins, axis=0)
-        / np.diff(np.append(begins, len(text)))[:, None]
-    )
-    return dict(
-        zip(
-            zip(text[begins].tolist(), tokens.word_positions[begins].tolist(), strict=True),
-            means,
-            strict=True,
-        )
-    )
+def _word_mean(tokens: PackedTokens, text: int, word: int) -> np.ndarray:
+    """Returns the (d,) mean vector of the pieces of a word."""
+    rows = tokens.rows(text)
+    vectors = tokens.vectors[rows][tokens.word_positions[rows] == word]
+    # Not `mean`, which adds in another order: the maps that were fitted so far would differ by
+    # rounding.
+    return np.add.reduceat(vectors, [0])[0] / len(vectors)
