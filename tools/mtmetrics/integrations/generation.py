@@ -1,7 +1,7 @@
 """Translation by any model of `transformers`, with a function that chooses among its outputs."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtmetrics.checks import as_texts, positive
 from mtmetrics.errors import InputError
@@ -12,31 +12,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Chosen(Protocol):
-    """A chosen candidate."""
-
-    text: str
-
-
-class Rerank(Protocol):
-    """A function that chooses one of the candidates of each source. `scores` are by name, for each
-    source one for each candidate."""
-
-    def __call__(
-        self,
-        candidates: list[list[str]],
-        sources: list[str],
-        *,
-        scores: dict[str, list[list[float]]] | None,
-    ) -> Sequence[Chosen]: ...
-
-
 def generate(
     model: "PreTrainedModel",
     tokenizer: "PreTrainedTokenizerBase",
     sources: Sequence[str],
     *,
-    rerank: Rerank,
+    rerank: Callable[..., Sequence[Any]],
     batch: int = 8,
     **options: Any,
 ) -> list[str]:
@@ -50,7 +31,8 @@ def generate(
         rerank: chooses among the outputs: a `Reranker`, or a function that is called as
             ``rerank(candidates, sources, scores=...)`` and returns for each source an object with
             the attribute ``text``. ``scores`` holds the model's own scores under the name
-            ``model``, where there are any, as in beam search.
+            ``model``, for each source one for each candidate; None where there are none, as in
+            sampling.
         batch: texts per call of ``generate``.
         **options: of ``generate``. ``num_return_sequences`` is the number of outputs, by default
             ``num_beams``.

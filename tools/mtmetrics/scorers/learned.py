@@ -93,12 +93,11 @@ class _ReadTokens:
         """
         import torch
 
-        longest = int(self.lengths[text_indices].sum(0).max())
-        batch = np.zeros((text_indices.shape[1], longest, width), dtype=np.float32)
-        for row, texts_of_row in enumerate(text_indices.T):
+        rows = []
+        for texts_of_row in text_indices.T:
             token_rows = np.concatenate([self._rows_of(index) for index in texts_of_row])
-            batch[row, : len(token_rows)] = self.packed.vectors[token_rows, :width]
-        return torch.from_numpy(batch)
+            rows.append(torch.from_numpy(self.packed.vectors[token_rows, :width]))
+        return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
 class _PaddedPairs(NamedTuple):

@@ -11,7 +11,7 @@ from mtmetrics.checks import for_language, number
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
-from mtmetrics.matching.plan import Alignment, Cells, Units, greedy_plan, pieces, word_plan
+from mtmetrics.matching.plan import Alignment, Cells, greedy_plan, pieces
 from mtmetrics.matching.transport import euclidean_distances, optimal_flow, word_mover_distances
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
@@ -516,12 +516,16 @@ def _transport_plan(
     # A piece with this mean cost counts as entirely wrong, see `match_evidence`.
     squared_lengths = [(side.astype(np.float64) ** 2).sum(1).mean() for side in (x, y)]
     unrelated = float(np.sqrt(sum(squared_lengths)))
-    # `word_plan` sums vectors up to units, by the share of each unit in each vector. Here each vector
-    # belongs to one piece, and the pieces are the units.
-    x_units, y_units = (
-        Units(units.words, units.spans, np.eye(len(units.words))) for units in (x_pieces, y_pieces)
+    return Alignment(
+        x_pieces.words,
+        y_pieces.words,
+        flow,
+        cost,
+        "cost",
+        x_pieces.spans,
+        y_pieces.spans,
+        unrelated,
     )
-    return word_plan(x_units, y_units, flow, cost, unrelated)
 
 
 def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:

@@ -6,7 +6,7 @@ word-level errors, and how a preset is loaded."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mtmetrics.matching.word_errors import Evidence
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.packed import Encoder, PackedTokens
 from mtmetrics.models.pool import ModelPool
-from mtmetrics.models.translator import Translation, Translator
+from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
@@ -65,6 +65,8 @@ PART_OF_MODEL = {
     "back_translation": "back",
 }
 
+# Name of a part -> its (n,) values.
+_Parts = dict[str, np.ndarray]
 # Part -> the keys of the signature for its translation model, beam size, and maximal length.
 _TRANSLATOR_KEYS = {
     "pseudo": ("mt", "beams", "mtlen"),
@@ -160,31 +162,18 @@ def weighted_sum(
     return np.sum(terms, axis=0)
 
 
-@dataclasses.dataclass
-class _Encoded:
-    """The encoded texts of a batch.
+class _MachineTranslations(NamedTuple):
+    """Machine translations of n texts.
 
     Attributes:
-        ngrams: n-grams of the remapped sources, then of each system; empty without the word level.
-        distance_inputs: pairs of n-grams whose distance is a part. ``pseudo`` -> for each system, the
-            n-grams of the pseudo-references and of the translations; ``back`` -> for each system, the
-            n-grams of the pseudo sources and of the sources. None of them are remapped.
-        sentences: vectors of the sources, then of each system; empty without the sentence level.
+        ngrams: their packed n-grams, which are not remapped.
+        is_blank: (n,) mask of the blank ones.
+        is_truncated: (n,) mask of those that the translator truncated.
     """
 
-    ngrams: list[PackedTokens] = dataclasses.field(default_factory=list)
-    distance_inputs: dict[str, list[tuple[PackedTokens, PackedTokens]]] = dataclasses.field(
-        default_factory=dict
-    )
-    sentences: list[PackedTokens] = dataclasses.field(default_factory=list)
-
-    def sides(self, system: int) -> list[PackedTokens]:
-        """Returns the sources and the translations of a system, on each level that is computed."""
-        sides = []
-        for level in (self.ngrams, self.sentences):
-            if level:
-                sides += [level[0], level[1 + system]]
-        return sides
+    ngrams: PackedTokens
+    is_blank: np.ndarray
+    is_truncated: np.ndarray
 
 
 class UScore(WordScorer):
@@ -329,59 +318,64 @@ class UScore(WordScorer):
 
     def compute(self, batch: Batch) -> list[PartScores]:
         """Computes the parts of each system, and their weighted sum."""
-        machine_translations = self._translate(batch)
-        encoded = self._encode(batch, machine_translations)
+        levels = []
+        if self.word_scorer is not None and self.word_weights:
+            levels.append(self._word_level(self.word_scorer, batch))
+        if self._used_sentence_encoder is not None:
+            levels.append(_sentence_level(self._used_sentence_encoder, batch))
         results = []
-        for system, predictions in enumerate(batch.predictions):
-            parts: dict[str, np.ndarray] = {}
-            is_truncated = any_truncated(*encoded.sides(system))
-            if self.word_scorer is not None and encoded.ngrams:
-                parts, is_truncated_by_model = self._word_parts(
-                    self.word_scorer, encoded, machine_translations, system, predictions
-                )
-                is_truncated |= is_truncated_by_model
-            if encoded.sentences:
-                parts["snt"] = text_cosines(encoded.sentences[0], encoded.sentences[1 + system])
+        for levels_of_system in zip(*levels, strict=True):
+            parts: _Parts = {}
+            is_truncated = np.zeros(len(batch), dtype=bool)
+            for level_parts, is_truncated_by_level in levels_of_system:
+                parts |= level_parts
+                is_truncated |= is_truncated_by_level
             segments = weighted_sum(parts, self.level_weights)
             results.append(PartScores(segments, parts, is_truncated, np.isnan(segments)))
         return results
 
-    def _word_parts(
-        self,
-        scorer: XMoverScore,
-        encoded: _Encoded,
-        machine_translations: Mapping[str, list[list[Translation]]],
-        system: int,
-        predictions: list[str],
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Computes the parts of the word level for one system.
+    def _word_level(self, scorer: XMoverScore, batch: Batch) -> Iterator[tuple[_Parts, np.ndarray]]:
+        """Computes the parts of the word level.
 
-        Args:
-            scorer: the scorer of the word level.
-            encoded: the encoded texts of the batch.
-            machine_translations: from `_translate`.
-            system: index of the system.
-            predictions: its n translations.
-
-        Returns:
-            Name of a part -> (n,) values, with ``wmd`` even if it has no weight; and an (n,) mask of
-            the segments in which a translator or the language model truncated a text.
+        Yields:
+            For each system name of a part -> (n,) values, with ``wmd`` even if it has no weight; and
+            an (n,) mask of the segments with a truncated text.
         """
-        parts = {"wmd": scorer.mover_part(encoded.ngrams[0], encoded.ngrams[1 + system])}
-        is_truncated = np.zeros(len(predictions), dtype=bool)
-        for part, translations_of_systems in machine_translations.items():
-            translations = translations_of_systems[system]
-            x_ngrams, y_ngrams = encoded.distance_inputs[part][system]
-            values = scorer.mover_part(x_ngrams, y_ngrams)
-            # Even blank text gets special tokens from the encoder, which are close to any text.
-            is_blank = np.array([not item.text.strip() for item in translations])
-            parts[part] = np.where(is_blank, _word_floors(scorer)[part], values)
-            is_truncated |= np.array([item.is_truncated for item in translations])
-        if "lm" in self.word_weights:
-            parts["lm"], is_truncated_by_lm = scorer.lm_part(predictions)
-            is_truncated |= is_truncated_by_lm
-        parts["wrd"] = weighted_sum(parts, self.word_weights)
-        return parts, is_truncated
+        translators = self._used_translators
+        languages = self.iso_languages
+        floors = _word_floors(scorer)
+        encoded_sources, *encoded_systems = encode_columns(scorer.encoder, batch)
+        sources = scorer.build_ngrams(encoded_sources, "source")
+        pseudo_references = None
+        if "pseudo" in translators:
+            # All systems share them.
+            pseudo_references = _machine_translations(
+                scorer, translators["pseudo"], batch.sources_or_references, languages.target
+            )
+        for texts, encoded_texts in zip(batch.predictions, encoded_systems, strict=True):
+            predictions = scorer.build_ngrams(encoded_texts, "target")
+            # Part -> machine translations, and the n-grams that they are compared with.
+            compared: dict[str, tuple[_MachineTranslations, PackedTokens]] = {}
+            if pseudo_references is not None:
+                compared["pseudo"] = pseudo_references, predictions
+            if "back" in translators:
+                pseudo_sources = _machine_translations(
+                    scorer, translators["back"], texts, languages.source
+                )
+                # Only the role "source" is remapped. Sources with the role "target" stay as they are.
+                compared["back"] = pseudo_sources, scorer.build_ngrams(encoded_sources, "target")
+            parts = {"wmd": scorer.mover_part(sources, predictions)}
+            is_truncated = any_truncated(sources, predictions)
+            for part, (translations, ngrams) in compared.items():
+                values = scorer.mover_part(translations.ngrams, ngrams)
+                # Even blank text gets special tokens from the encoder, which are close to any text.
+                parts[part] = np.where(translations.is_blank, floors[part], values)
+                is_truncated |= translations.is_truncated
+            if "lm" in self.word_weights:
+                parts["lm"], is_truncated_by_lm = scorer.lm_part(texts)
+                is_truncated |= is_truncated_by_lm
+            parts["wrd"] = weighted_sum(parts, self.word_weights)
+            yield parts, is_truncated
 
     def combine_parts(self, parts: Mapping[str, np.ndarray]) -> np.ndarray:
         """Combines precomputed parts, see `Scorer.combine_parts`. Recomputes ``wrd``, because the
@@ -402,24 +396,6 @@ class UScore(WordScorer):
         floor = float(weighted_sum(floors, self.level_weights))
         return floor, {name: floors[name] for name in (*self.word_weights, *self.level_weights)}
 
-    def _translate(self, batch: Batch) -> dict[str, list[list[Translation]]]:
-        """Translates the sources for ``pseudo``, and the translations of each system for ``back``.
-
-        Returns:
-            Part -> the machine translations for each system. All systems share the
-            pseudo-references.
-        """
-        translators = self._used_translators
-        machine_translations = {}
-        if "pseudo" in translators:
-            pseudo_references = translators["pseudo"].translate(batch.sources_or_references)
-            machine_translations["pseudo"] = [pseudo_references] * len(batch.systems)
-        if "back" in translators:
-            machine_translations["back"] = [
-                translators["back"].translate(predictions) for predictions in batch.predictions
-            ]
-        return machine_translations
-
     @property
     def _used_translators(self) -> dict[str, Translator]:
         """Part with a weight -> the translator that it needs."""
@@ -434,34 +410,6 @@ class UScore(WordScorer):
     def _used_sentence_encoder(self) -> Encoder | None:
         """The sentence encoder; None without the sentence level."""
         return self.sentence_encoder if "snt" in self.level_weights else None
-
-    def _encode(
-        self, batch: Batch, machine_translations: Mapping[str, list[list[Translation]]]
-    ) -> _Encoded:
-        """Encodes all texts, each once per encoder."""
-        encoded = _Encoded()
-        scorer = self.word_scorer
-        if scorer is not None and self.word_weights:
-            sources, *systems = encode_columns(scorer.encoder, batch)
-            # Only the role "source" is remapped. Sources with the role "target" stay as they are.
-            system_ngrams = [scorer.build_ngrams(tokens, "target") for tokens in systems]
-            encoded.ngrams = [scorer.build_ngrams(sources, "source"), *system_ngrams]
-            languages = self.iso_languages
-            if "pseudo" in machine_translations:
-                pseudo_texts = machine_translations["pseudo"][0]  # all systems share them
-                pseudo_references = _ngrams(scorer, pseudo_texts, languages.target)
-                encoded.distance_inputs["pseudo"] = [
-                    (pseudo_references, predictions) for predictions in system_ngrams
-                ]
-            if "back" in machine_translations:
-                unmapped_sources = scorer.build_ngrams(sources, "target")
-                encoded.distance_inputs["back"] = [
-                    (_ngrams(scorer, pseudo_sources, languages.source), unmapped_sources)
-                    for pseudo_sources in machine_translations["back"]
-                ]
-        if self._used_sentence_encoder is not None:
-            encoded.sentences = encode_columns(self._used_sentence_encoder, batch)
-        return encoded
 
     @property
     def cells(self) -> Cells:
@@ -581,12 +529,24 @@ def _word_floors(scorer: XMoverScore) -> dict[str, float]:
     return {"wmd": mover, "pseudo": mover, "back": mover, "lm": floors["lm"]}
 
 
-def _ngrams(
-    scorer: XMoverScore, machine_translations: Sequence[Translation], language: str | None
-) -> PackedTokens:
-    """Encodes machine translations. Returns their n-grams, which are not remapped."""
-    tokens = scorer.encoder.encode([item.text for item in machine_translations], language)
-    return scorer.build_ngrams(tokens, "target")
+def _machine_translations(
+    scorer: XMoverScore, translator: Translator, texts: list[str], language: str | None
+) -> _MachineTranslations:
+    """Translates texts into a language, and builds the n-grams of the translations."""
+    translations = translator.translate(texts)
+    tokens = scorer.encoder.encode([item.text for item in translations], language)
+    return _MachineTranslations(
+        scorer.build_ngrams(tokens, "target"),
+        is_blank=np.array([not item.text.strip() for item in translations]),
+        is_truncated=np.array([item.is_truncated for item in translations]),
+    )
+
+
+def _sentence_level(encoder: Encoder, batch: Batch) -> Iterator[tuple[_Parts, np.ndarray]]:
+    """Yields for each system the part ``snt``, and an (n,) mask of the truncated segments."""
+    sources, *systems = encode_columns(encoder, batch)
+    for predictions in systems:
+        yield {"snt": text_cosines(sources, predictions)}, any_truncated(sources, predictions)
 
 
 def _settings_with_preset(preset: Preset, settings: UScore.Settings) -> UScore.Settings:
