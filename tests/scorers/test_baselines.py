@@ -9,6 +9,7 @@ import pytest
 
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.language_model import LanguageModel
+from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["das haus", "ich sehe die katze", "nein"]
@@ -133,7 +134,7 @@ def test_floors(metric: str, floor: float) -> None:
 @pytest.mark.parametrize("metric", BASELINES)
 def test_presets_pools_and_languages_are_nothing_to_a_baseline(metric: str) -> None:
     plain = load_scorer(metric)
-    other = load_scorer(metric, preset="paper", lang_pair="de-en", pool=object(), layer=None)
+    other = load_scorer(metric, preset="paper", lang_pair="de-en", pool=ModelPool(), layer=None)
     assert plain.signature == other.signature
     assert "paper" not in plain.signature
     assert "de-en" not in plain.signature

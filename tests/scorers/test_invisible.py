@@ -8,7 +8,6 @@ from helpers import write
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.plugins import PluginMetric
 from mtmetrics.scorers.registry import load_scorer
-from mtmetrics.scorers.words import can_blame_words
 
 SOURCE, TRANSLATION = "Der Ausschuss hat heute beschlossen.", "The committee decided today."
 REFERENCE = "The committee has decided today."
@@ -54,7 +53,7 @@ def test_they_change_no_score_and_no_fault(metric):
     assert scorer.score([TRANSLATION], **{column: [NOTHING]}).segments.tolist() == [
         usual.segments[1]
     ]
-    if can_blame_words(scorer):
+    if scorer.can_blame:
         [faults], [others] = (
             scorer.blame([TRANSLATION], **{column: [other]}),
             scorer.blame([translation], **{column: [dirty]}),

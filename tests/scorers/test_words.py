@@ -12,20 +12,15 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.bertr import BERTR
 from mtmetrics.scorers.distilscore import DistilScore
 from mtmetrics.scorers.sentsim import SentSim
-from mtmetrics.scorers.words import (
-    WordScorer,
-    can_align_words,
-    can_blame_words,
-    require_word_scorer,
-)
+from mtmetrics.scorers.words import WordScorer, require_word_scorer
 from mtmetrics.scorers.xmoverscore import XMoverScore
 
 
 def test_only_metrics_that_match_words_align(encoder: TokenEncoder) -> None:
     whole, words = DistilScore(encoder.means()), BERTR(encoder)
     assert not isinstance(whole, WordScorer)
-    assert (can_align_words(whole), can_blame_words(whole)) == (False, False)
-    assert (can_align_words(words), can_blame_words(words)) == (True, True)
+    assert (whole.can_align, whole.can_blame) == (False, False)
+    assert (words.can_align, words.can_blame) == (True, True)
     assert require_word_scorer(words) is words
     with pytest.raises(InputError, match="^alignments: this metric compares whole texts"):
         require_word_scorer(whole)

@@ -11,7 +11,7 @@ from mtmetrics.reports.figures import label_fonts
 from mtmetrics.reports.heatmap import draw_alignment, segment_title
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.results import MetricResult
-from mtmetrics.scorers.words import can_align_words, can_blame_words, require_word_scorer
+from mtmetrics.scorers.words import require_word_scorer
 
 # Pixels of a picture for each pixel of the page, so that it is sharp on fine screens.
 _DENSITY = 1.5
@@ -38,7 +38,7 @@ def heatmap(
     Returns:
         HTML.
     """
-    if not can_align_words(scorer):
+    if not scorer.can_align:
         return (
             '<div class="mt-picture"><p>This metric compares whole texts, so no words are '
             "matched.</p></div>"
@@ -63,7 +63,7 @@ def mark_wrong_words(
 ) -> list[str]:
     """Returns translations in HTML, with their doubtful and wrong words marked; an empty list where
     the metric blames no words."""
-    if not can_blame_words(scorer):
+    if not scorer.can_blame:
         return []
     faults_per_text = require_word_scorer(scorer).blame(predictions, **columns)
     return [

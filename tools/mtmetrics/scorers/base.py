@@ -13,7 +13,6 @@ from mtmetrics.artifacts.presets import (
     MODEL_KEYS,
     Preset,
     load_preset,
-    preset_names,
 )
 from mtmetrics.checks import InputReport, check, choice, language_of, shown, split_pair
 from mtmetrics.errors import InputError
@@ -109,7 +108,7 @@ class Scorer(abc.ABC):
     Settings: ClassVar[type[BaseSettings]] = BaseSettings
     sides: ClassVar[Sequence[str]] = (Side.SOURCE,)
     usual: ClassVar[str | None] = None
-    usual_preset: ClassVar[str | None] = "paper"
+    usual_preset: ClassVar[str | None] = None
     takes_presets: ClassVar[bool] = True
     preset_keys: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
@@ -341,7 +340,11 @@ class Scorer(abc.ABC):
         results = []
         for predictions, row_scores in zip(row_batch.predictions, scores, strict=True):
             is_blank = row_batch.blank_mask(predictions) | row_scores.empty
-            segment_scores = self._segment_scores(row_scores, is_blank, segment_of_row)
+            row_scores.apply_floor(is_blank, *self.floor_with_parts())
+            segment_scores = row_scores
+            if segment_of_row is not None:
+                best = best_rows(row_scores.segments, segment_of_row)
+                segment_scores = row_scores.take(best)
             unusual = self._unusual_segments(row_batch, segment_of_row, predictions, segment_scores)
             report = InputReport.of(len(segment_scores.segments), unusual)
             result_signature = signature
@@ -360,21 +363,6 @@ class Scorer(abc.ABC):
             )
             results.append(result)
         return results
-
-    def _segment_scores(
-        self, row_scores: PartScores, is_blank: np.ndarray, segment_of_row: np.ndarray | None
-    ) -> PartScores:
-        """Gives blank rows the floor score, then chooses the best row of each segment.
-
-        Args:
-            row_scores: scores of m rows; they are changed in place.
-            is_blank: (m,) mask of the blank rows.
-            segment_of_row: as for `_results`.
-        """
-        row_scores.apply_floor(is_blank, *self.floor_with_parts())
-        if segment_of_row is None:
-            return row_scores
-        return row_scores.take(best_rows(row_scores.segments, segment_of_row))
 
     def _unusual_segments(
         self,
@@ -426,6 +414,16 @@ class Scorer(abc.ABC):
         return self.settings.signature_fields()
 
     @property
+    def can_align(self) -> bool:
+        """Whether the metric aligns words with its current settings."""
+        return False
+
+    @property
+    def can_blame(self) -> bool:
+        """Whether the metric says which words lower the score."""
+        return False
+
+    @property
     def language_tags(self) -> Languages:
         """The tags of the languages of sources and translations as `lang_pair` has them, such as
         ``sr_Latn``.
@@ -459,7 +457,6 @@ class Scorer(abc.ABC):
                 (`usual_preset`), if the metric needs one.
             lang_pair: such as ``"de-en"``.
             pool: models that are shared with other scorers; None to load them for this scorer only.
-                Metrics without presets (`takes_presets`) do not look at the pool.
             **options: fields of `Settings`, each of which overrides the preset unless it is None;
                 and `against`, if the metric can compare with several sides. Without `against`, a
                 preset that is made for one side determines the side; otherwise it is the default
@@ -471,8 +468,9 @@ class Scorer(abc.ABC):
             ArtifactError: something that the preset names cannot be loaded.
         """
         model_pool = pool or ModelPool()
-        local_files_only = cls.takes_presets and model_pool.local_files_only
-        opened_preset = cls.read_checked_preset(preset, options, local_files_only=local_files_only)
+        opened_preset = cls.read_checked_preset(
+            preset, options, local_files_only=model_pool.local_files_only
+        )
         if lang_pair is not None:
             check_supported_pair(opened_preset, lang_pair)
         # A preset may have a table [options] with names of options as the user writes them. They
@@ -484,9 +482,7 @@ class Scorer(abc.ABC):
             opened_preset, requested, lang_pair=lang_pair, against=against
         )
         scorer = cls.from_preset(opened_preset, settings, model_pool)
-        # `reload` makes its pool from these options.
-        pool_options = pool.run_options if isinstance(pool, ModelPool) else {}
-        scorer.origin = Origin(preset, lang_pair, dict(options), pool_options)
+        scorer.origin = Origin(preset, lang_pair, dict(options), model_pool.run_options)
         return scorer
 
     @classmethod
@@ -500,14 +496,6 @@ class Scorer(abc.ABC):
             models: the pool that loads models, each once.
         """
         return cls(settings=settings)
-
-    @classmethod
-    def needs_preset(cls) -> bool:
-        """Whether `usual_preset` is read if the user names no preset: the metric loads models, or has
-        a preset with this name."""
-        if cls.usual_preset is None:
-            return False
-        return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
 
     @classmethod
     def loads_models(cls) -> bool:
@@ -547,11 +535,10 @@ class Scorer(abc.ABC):
             options: options of the user; some metrics choose their preset by one of these.
             local_files_only: use only files that are on this machine.
         """
-        if preset is None and not cls.needs_preset():
+        name = preset or cls.usual_preset
+        if name is None:
             return Preset("", cls.metric, Path(), {})
-        return load_preset(
-            cls.metric, preset or str(cls.usual_preset), local_files_only=local_files_only
-        )
+        return load_preset(cls.metric, name, local_files_only=local_files_only)
 
     @classmethod
     def tables_of_preset(cls, preset: str | None, options: Options) -> Table:
@@ -615,16 +602,13 @@ class Scorer(abc.ABC):
         self.side_in_signature = self.side if len(sides) > 1 else None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Describes the scorer for pickles: the call that loads it again, and `floor_degenerate`, if
-        it was set after loading. Unpickling loads the models again. A scorer without an origin is
+        """Describes the scorer for pickles: the call that loads it again, and `floor_degenerate`,
+        which may have been set after loading. Unpickling loads the models again. A scorer without an origin is
         pickled with its objects, which fails if these are loaded models."""
         if self.origin is None:
             return super().__reduce_ex__(protocol)
-        set_attributes = {}
-        if "floor_degenerate" in vars(self):
-            set_attributes["floor_degenerate"] = self.floor_degenerate
         function, arguments = self._reload_call(self.origin)
-        return function, arguments, set_attributes
+        return function, arguments, {"floor_degenerate": self.floor_degenerate}
 
     def _reload_call(self, origin: Origin) -> tuple[Callable[..., "Scorer"], tuple[Any, ...]]:
         """Returns the function that loads the scorer again in another process, and its arguments."""

@@ -56,8 +56,7 @@ class MetricEntry:
 
     def usual_preset(self) -> str | None:
         """The default preset; None if the metric needs none."""
-        scorer_class = self.scorer_class()
-        return scorer_class.usual_preset if scorer_class.needs_preset() else None
+        return self.scorer_class().usual_preset
 
     @property
     def takes_presets(self) -> bool:

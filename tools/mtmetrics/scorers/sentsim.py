@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import for_language, number
+from mtmetrics.checks import for_language
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.greedy import bertscore
 from mtmetrics.matching.pairs import sentence_mover_distances, text_cosines
@@ -142,6 +142,7 @@ class SentSim(WordScorer):
     settings: Settings
 
     metric = "sentsim"
+    usual_preset = "paper"
     sides = (Side.SOURCE, Side.REFERENCE)
     scale = "from `w1 + w2` to `e (w1 + w2)`, e = 2.718"
     parts_help = "`sss` and `bertscore`, or the parts that you chose, before they are scaled"
@@ -194,7 +195,7 @@ class SentSim(WordScorer):
     def _checked_weights(self, *weights: float) -> list[float]:
         """Returns the weights of the parts: `weights` if there are two parts, else equal ones."""
         for name, weight in zip(("w1", "w2"), weights, strict=True):
-            if number(name, weight) < 0:
+            if weight < 0:
                 raise InputError(f"{name} {weight!r}: must be at least 0", option=name)
         if len(self.parts) == len(weights):
             if not any(weights):

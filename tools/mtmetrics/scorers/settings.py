@@ -256,8 +256,6 @@ def parse_value(allowed_types: Collection[type], text: str) -> bool | int | floa
 
 
 def worker_count(workers: int | None) -> int:
-    """Checks the value of an option `workers`; None means one per core, at most 4. More workers do
+    """Returns the value of an option `workers`; None means one per core, at most 4. More workers do
     not help, since one process prepares the work for all of them."""
-    if workers is None:
-        workers = min(os.cpu_count() or 1, 4)
-    return positive("workers", workers)
+    return min(os.cpu_count() or 1, 4) if workers is None else workers

@@ -163,13 +163,3 @@ def require_word_scorer(scorer: Scorer) -> WordScorer:
     if not isinstance(scorer, WordScorer):
         raise InputError(f"alignments: {scorer.no_alignments_reason}")
     return scorer
-
-
-def can_align_words(scorer: Scorer) -> bool:
-    """Whether a scorer aligns words with its current settings."""
-    return isinstance(scorer, WordScorer) and scorer.can_align
-
-
-def can_blame_words(scorer: Scorer) -> bool:
-    """Whether a scorer says which words lower the score."""
-    return isinstance(scorer, WordScorer) and scorer.can_blame

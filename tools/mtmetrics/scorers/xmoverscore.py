@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
-from mtmetrics.checks import number
 from mtmetrics.errors import InputError
 from mtmetrics.matching.pairs import text_cosines
 from mtmetrics.matching.plan import Alignment, Cells, Units, ngram_units, word_plan
@@ -174,6 +173,7 @@ class XMoverScore(WordScorer):
     """
 
     metric = "xmoverscore"
+    usual_preset = "paper"
     scale = "at most 1 with the variant `acl20` and no language model"
     parts_help = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
     alignments_help = (
@@ -391,9 +391,6 @@ class XMoverScore(WordScorer):
         # The types cannot express that with ``mover`` both encoders are word encoders.
         return cast(WordEncoder, encoder)
 
-    def _language(self, role: Role) -> str | None:
-        return self.iso_languages.source if role == "source" else self.iso_languages.target
-
     @property
     def cells(self) -> Cells:
         """Meaning of the values in the cells of alignments: costs, that is, distances.
@@ -435,7 +432,8 @@ class XMoverScore(WordScorer):
     ) -> Iterator[tuple[PackedTokens, Units]]:
         """Yields for each text its n-grams, and the words of the text with their share in each
         n-gram. A blank text has no n-grams."""
-        encoder, language = self._word_encoder(role), self._language(role)
+        encoder, languages = self._word_encoder(role), self.iso_languages
+        language = languages.source if role == "source" else languages.target
         encoded = encoder.encode(texts, language)
         for index, text in enumerate(texts):
             text_words = encoder.text_words(text, language)
@@ -548,7 +546,7 @@ class XMoverScore(WordScorer):
         self.drop_rate = (
             self.variant.drop_rate if settings.drop_rate is None else settings.drop_rate
         )
-        if self.drop_rate is not None and not 0.0 <= number("drop_rate", self.drop_rate) <= 1.0:
+        if self.drop_rate is not None and not 0.0 <= self.drop_rate <= 1.0:
             raise InputError(
                 f"drop_rate {self.drop_rate!r}: must lie between 0 and 1", option="drop_rate"
             )
