@@ -417,7 +417,7 @@ def run_import_published(args: argparse.Namespace) -> None:
     entry = next(entry for entry in catalog().values() if entry.kind == "maps" and entry.origin)
     maps = _wanted_maps(entry, args.lp)
     document = _pull_maps(entry, maps, Path(args.out))
-    write_publication(Path(args.out), entry, maps)
+    write_publication(Path(args.out), maps)
     print_json(document)
 
 

@@ -4,7 +4,6 @@ card."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtmetrics.artifacts.catalog import CatalogEntry
 from mtmetrics.checks import language_pair
 from mtmetrics.io.atomic import write_atomic, write_json
 from mtmetrics.io.checksums import sha256_file
@@ -58,15 +57,12 @@ https://doi.org/10.18653/v1/2020.acl-main.151
 """
 
 
-def write_publication(
-    folder: Path, entry: CatalogEntry, maps: Sequence[PublishedMap]
-) -> list[Path]:
+def write_publication(folder: Path, maps: Sequence[PublishedMap]) -> list[Path]:
     """Writes ``index.json`` and the card beside maps that lie in a folder, and returns their paths.
 
     Args:
         folder: holds the maps as `layered_file` names them.
-        entry: of the catalog, with the origin of the maps.
-        maps: what the folder holds.
+        maps: what the folder holds, all of one origin.
     """
     rows = []
     for item in maps:
@@ -87,14 +83,15 @@ def write_publication(
         )
     index, card = folder / INDEX, folder / "README.md"
     write_json(index, {"encoder": ENCODER, "maps": rows})
-    write_atomic(card, _card(folder.name, entry, maps))
+    write_atomic(card, _card(folder.name, maps))
     return [index, card]
 
 
-def _card(name: str, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> str:
+def _card(name: str, maps: Sequence[PublishedMap]) -> str:
     held: dict[tuple[int, str], list[str]] = {}
     for item in maps:
         held.setdefault((item.layer, item.kind), []).append(item.lang_pair)
+    origin = maps[0].meta
     return _CARD.format(
         name=name,
         encoder=ENCODER,
@@ -108,7 +105,7 @@ def _card(name: str, entry: CatalogEntry, maps: Sequence[PublishedMap]) -> str:
             f"| {layer} | `{kind}` | {' '.join(pairs)} |\n"
             for (layer, kind), pairs in sorted(held.items())
         ),
-        url=entry.origin.url if entry.origin else "",
-        commit=entry.origin.commit if entry.origin else "",
-        licence=entry.origin.licence if entry.origin else "",
+        url=origin["origin"],
+        commit=origin["commit"],
+        licence=origin["licence"],
     )

@@ -66,20 +66,26 @@ class Alignment:
 
     def without_special_tokens(self) -> "Alignment":
         """The words alone; the mass of what is left out is left out."""
-        rows, columns = (np.flatnonzero(spans[:, 1]) for spans in (self.source_spans, self.spans))
-        words = [self.source[row] for row in rows], [self.prediction[column] for column in columns]
-        mass, values = (matrix[np.ix_(rows, columns)] for matrix in (self.mass, self.values))
-        spans = self.source_spans[rows], self.spans[columns]
-        return Alignment(*words, mass, values, self.cells, *spans, self.unrelated)
+        rows, columns = np.flatnonzero(self.source_spans[:, 1]), np.flatnonzero(self.spans[:, 1])
+        kept_cells = np.ix_(rows, columns)
+        return dataclasses.replace(
+            self,
+            source=[self.source[row] for row in rows],
+            prediction=[self.prediction[column] for column in columns],
+            mass=self.mass[kept_cells],
+            values=self.values[kept_cells],
+            source_spans=self.source_spans[rows],
+            spans=self.spans[columns],
+        )
 
     def as_written(self, source: str, prediction: str) -> "Alignment":
         """The alignment with the words where they stand in these texts, of which the visible
         characters were aligned."""
-        spans = (
-            spans_as_written(source, self.source_spans),
-            spans_as_written(prediction, self.spans),
+        return dataclasses.replace(
+            self,
+            source_spans=spans_as_written(source, self.source_spans),
+            spans=spans_as_written(prediction, self.spans),
         )
-        return dataclasses.replace(self, source_spans=spans[0], spans=spans[1])
 
     def as_seen(self, prediction: str) -> "Alignment":
         """The alignment with the words of the translation where they stand among its visible
@@ -91,18 +97,12 @@ class Alignment:
         gives any, and the value of the two."""
         if not self.source:
             return [(word, None, 0.0) for word in self.prediction]
-        rows = self.mass.argmax(0)
-        best = zip(
-            self.prediction,
-            rows,
-            self.mass.max(0),
-            self.values[rows, np.arange(len(rows))],
-            strict=True,
-        )
-        return [
-            (word, self.source[row] if mass > 0 else None, float(value))
-            for word, row, mass, value in best
-        ]
+        partners = []
+        for column, word in enumerate(self.prediction):
+            row = self.mass[:, column].argmax()
+            partner = self.source[row] if self.mass[row, column] > 0 else None
+            partners.append((word, partner, float(self.values[row, column])))
+        return partners
 
     @property
     def total(self) -> float:

@@ -322,10 +322,6 @@ class Fluency(Scorer):
         # One call for all systems, so that a text that several of them share is scored once.
         texts = [text for predictions in batch.predictions for text in predictions]
         log_likelihoods, _, is_truncated = self.language_model.score(texts)
-        shape = (len(batch.systems), len(batch))
-        columns = zip(log_likelihoods.reshape(shape), is_truncated.reshape(shape), strict=True)
-        is_empty = np.zeros(shape, dtype=bool)
-        return [
-            PartScores(segments, {}, truncated, empty)
-            for (segments, truncated), empty in zip(columns, is_empty, strict=True)
-        ]
+        no_row = np.zeros(len(texts), dtype=bool)
+        scores = PartScores(log_likelihoods, {}, is_truncated, empty=no_row)
+        return scores.split(len(batch.systems))

@@ -169,15 +169,9 @@ class CometScore(WordScorer):
 
     def compute(self, batch: Batch) -> list[PartScores]:
         scored = self._scores(batch)
-        scores = []
-        for first in range(0, len(scored.scores), len(batch)):
-            rows = slice(first, first + len(batch))
-            parts = {name: values[rows].copy() for name, values in scored.parts.items()}
-            empty = np.zeros(len(batch), dtype=bool)
-            scores.append(
-                PartScores(scored.scores[rows].copy(), parts, scored.truncated[rows], empty)
-            )
-        return scores
+        no_row = np.zeros(len(scored.scores), dtype=bool)
+        scores = PartScores(scored.scores, scored.parts, scored.truncated, empty=no_row)
+        return scores.split(len(batch.systems))
 
     def _scores(self, batch: Batch) -> CometScores:
         """The scores of all systems, one after the other."""

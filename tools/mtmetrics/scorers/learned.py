@@ -34,7 +34,7 @@ from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import Scorer, encode_as_one_list
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import target_language
-from mtmetrics.scorers.results import PartScores, join_part_scores
+from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import loading_option, option, worker_count
 from mtmetrics.scorers.side import Side, Table
@@ -305,10 +305,21 @@ class LearnedScorer(Scorer):
     def compute(self, batch: Batch) -> list[PartScores]:
         """Scores each system slice by slice, so that the vectors of a batch fit into memory."""
         results_of_slices = [self._scores_of_slice(part) for part in batch.slices(_SLICE_SEGMENTS)]
-        return [join_part_scores(results) for results in zip(*results_of_slices, strict=True)]
+        scores, is_truncated, is_empty = (
+            np.concatenate(arrays, axis=1) for arrays in zip(*results_of_slices, strict=True)
+        )
+        return [
+            PartScores(segments, {}, truncated, empty)
+            for segments, truncated, empty in zip(scores, is_truncated, is_empty, strict=True)
+        ]
 
-    def _scores_of_slice(self, batch: Batch) -> list[PartScores]:
-        """Scores each system on a slice of a batch."""
+    def _scores_of_slice(self, batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores m systems on a slice of a batch of n segments.
+
+        Returns:
+            (m, n) scores, NaN where a text is empty; and (m, n) masks of the segments with a
+            truncated text, and with an empty one.
+        """
         tokens = self._read_tokens(batch)
         # (columns, segments) indices into the distinct texts: sources or references or both, then
         # the translations of each system.
@@ -322,15 +333,8 @@ class LearnedScorer(Scorer):
         is_truncated = tokens.packed.truncated[text_indices].any(0)
         scores = np.full(text_indices.shape[1], np.nan)
         scores[~is_empty] = self._predict(tokens, text_indices[:, ~is_empty])
-        systems = zip(
-            scores.reshape(translations.shape),
-            is_truncated.reshape(translations.shape),
-            is_empty.reshape(translations.shape),
-            strict=True,
-        )
-        return [
-            PartScores(segments, {}, truncated, empty) for segments, truncated, empty in systems
-        ]
+        shape = translations.shape
+        return scores.reshape(shape), is_truncated.reshape(shape), is_empty.reshape(shape)
 
     def _read_tokens(self, batch: Batch) -> _ReadTokens:
         """Encodes all columns of a batch."""

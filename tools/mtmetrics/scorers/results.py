@@ -63,6 +63,11 @@ class PartScores:
         parts = {name: values[rows] for name, values in self.parts.items()}
         return PartScores(self.segments[rows], parts, self.truncated[rows], self.empty[rows])
 
+    def split(self, systems: int) -> list["PartScores"]:
+        """Splits the scores of several systems, one after the other, into those of each."""
+        all_rows = np.arange(len(self.segments))
+        return [self.take(rows) for rows in np.split(all_rows, systems)]
+
 
 @dataclasses.dataclass(frozen=True)
 class MetricResult:
@@ -148,16 +153,6 @@ def first_rows(segment_of_row: np.ndarray) -> np.ndarray:
     """Returns the (n,) index of the first row of each segment, from the ascending (m,) segment index
     of each row."""
     return np.flatnonzero(np.diff(segment_of_row, prepend=-1))
-
-
-def join_part_scores(batches: Sequence[PartScores]) -> PartScores:
-    """Joins the scores of one system on several batches, one after the other."""
-    return PartScores(
-        np.concatenate([scores.segments for scores in batches]),
-        _join_named([scores.parts for scores in batches]),
-        np.concatenate([scores.truncated for scores in batches]),
-        np.concatenate([scores.empty for scores in batches]),
-    )
 
 
 def join_results(batches: Sequence[MetricResult]) -> MetricResult:
