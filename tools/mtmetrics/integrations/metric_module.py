@@ -320,13 +320,7 @@ class MetricModule(evaluate.Metric):
             texts[column] = text
         columns = self._columns(**texts)
         self._refuse_unknown("add", columns, self._known_columns())
-        wrapped = {name: None if value is None else [value] for name, value in columns.items()}
-        checked = {name: column[0] for name, column in self._checked(wrapped).items()}
-        # The method of `evaluate` has these names.
-        for name in ("prediction", "reference"):
-            if f"{name}s" in checked:
-                checked[name] = checked.pop(f"{name}s")
-        super().add(**checked)
+        self.add_batch(**{name: [text] for name, text in columns.items() if text is not None})
 
     def _feature_names(self) -> list[str]:
         """Returns the columns of the rows that were added. Before there are any, these are the

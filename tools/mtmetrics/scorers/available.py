@@ -146,8 +146,6 @@ def find_problem(metric: MetricEntry, preset: Preset | None, side: str) -> Probl
         preset: its preset; None if it has none.
         side: the side to compare translations with.
     """
-    if metric.name in USER_SUPPLIED_METRICS:
-        return None
     if preset is None or not metric.scorer_class().loads_models():
         return _problem_in_making(metric, preset)
     models = [*named_models(_tables_of_side(side, preset.settings))]

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import hashlib
 import importlib
-import importlib.util
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.checks import language_pair
-from mtmetrics.errors import InputError, MTMetricsError, install_command
+from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
@@ -140,8 +139,7 @@ class Overlap(Baseline):
         **options: Any,
     ) -> None:
         super().__init__(lang_pair, settings=settings, **options)
-        if importlib.util.find_spec("sacrebleu") is None:
-            raise MTMetricsError(f"{self.metric} needs sacrebleu; {install_command('baselines')}")
+        require_extra("baselines", self.metric)
         try:
             module = importlib.import_module("sacrebleu.metrics")
             metric_class = getattr(module, self.sacrebleu_class)

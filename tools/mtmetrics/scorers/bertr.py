@@ -17,7 +17,13 @@ from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import encoder_table, load_remapping, target_language
+from mtmetrics.scorers.preset_tables import (
+    ENCODER_KEYS,
+    MAP_KEYS,
+    encoder_table,
+    load_remapping,
+    target_language,
+)
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import (
     ENCODER_HELP,
@@ -78,8 +84,9 @@ class BERTR(WordScorer):
         "two pieces are not matched; `total`: the sum of `mass` times `values`, which is the score"
     )
     preset_keys: ClassVar = {
-        **{name: {"model", "revision", "layer"} for name in ("encoder", "encoders.*")},
-        "maps": {"artifact", "kind", "revision", "fingerprint"},
+        "encoder": ENCODER_KEYS,
+        "encoders.*": ENCODER_KEYS,
+        "maps": MAP_KEYS,
     }
 
     def __init__(

@@ -12,7 +12,7 @@ from mtmetrics.models.packed import Encoder
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer, any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.preset_tables import encoder_table
+from mtmetrics.scorers.preset_tables import ENCODER_KEYS, encoder_table
 from mtmetrics.scorers.results import PartScores
 from mtmetrics.scorers.settings import LAYER_HELP, loading_option
 from mtmetrics.scorers.settings import Settings as BaseSettings
@@ -55,7 +55,7 @@ class DistilScore(Scorer):
     usual = Side.SOURCE
     floor = -1.0
     scale = "from -1 to 1"
-    preset_keys: ClassVar = {"encoder": {"model", "revision", "layer"}}
+    preset_keys: ClassVar = {"encoder": ENCODER_KEYS}
 
     def __init__(
         self, encoder: Encoder, *, settings: Settings | None = None, **options: Any

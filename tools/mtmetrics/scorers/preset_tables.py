@@ -19,9 +19,14 @@ from mtmetrics.models.packed import Encoder, Level
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.side import Table
 
-# Keys of a table ``[language_models.LANGUAGE]`` that determine how the model scores texts, see
+# Keys of tables that several metrics read: of ``[encoder]``, of ``[maps]``, and of
+# ``[language_models.LANGUAGE]``.
+ENCODER_KEYS = {"model", "revision", "layer"}
+MAP_KEYS = {"artifact", "kind", "revision", "fingerprint"}
+# They determine how a language model scores texts, see
 # `mtmetrics.models.language_model.LanguageModel`.
-_LM_SCORING_KEYS = ("start_token", "end_token", "length_power")
+_LM_SCORING_KEYS = {"start_token", "end_token", "length_power"}
+LANGUAGE_MODEL_KEYS = {"model", "revision", *_LM_SCORING_KEYS}
 
 
 def check_supported_pair(preset: Preset, lang_pair: str) -> None:
@@ -207,4 +212,6 @@ def user_language_model_table(model: str, table: Table) -> dict[str, Any]:
         model: name or folder of the user's model.
         table: the preset's table of its language model.
     """
-    return {"model": model} | {name: table[name] for name in _LM_SCORING_KEYS if name in table}
+    return {"model": model} | {
+        name: value for name, value in table.items() if name in _LM_SCORING_KEYS
+    }

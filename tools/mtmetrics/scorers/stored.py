@@ -26,7 +26,7 @@ from mtmetrics.scorers.foreign import ForeignMetric
 from mtmetrics.scorers.results import MetricResult, PartScores
 from mtmetrics.scorers.settings import Settings as BaseSettings
 from mtmetrics.scorers.settings import loading_option, option
-from mtmetrics.scorers.side import Options, Side
+from mtmetrics.scorers.side import Options, Side, resolve_side
 
 # Names of the column of scores, unless the user passes one. COMET writes the second.
 _DEFAULT_COLUMNS = ("score", "COMET")
@@ -102,7 +102,9 @@ class StoredScores(ForeignMetric):
             system: np.array(values, dtype=np.float64) for system, values in scores.items()
         }
         self.name, self.fingerprint = name, fingerprint
-        self.side = Side(self.settings.against or Side.SOURCE)
+        self.side = resolve_side(
+            self.side_choice(), self.settings.against, preset_side=None, given_columns=None
+        )
         self.lower_is_better = self.settings.lower_is_better
 
     @classmethod
@@ -127,8 +129,6 @@ class StoredScores(ForeignMetric):
                 f"metric scores: {path}: no such file; write scores:FILE", option="metric"
             )
         scores, fingerprint = read_scores(path, settings.key), sha256_file(path)[:8]
-        side = cls.choose_allowed_side(preset, settings.against)
-        settings = dataclasses.replace(settings, against=side)
         return cls(scores, path.name, fingerprint, settings=settings)
 
     @property

@@ -23,6 +23,9 @@ from mtmetrics.models.translator import Translator
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
+    ENCODER_KEYS,
+    LANGUAGE_MODEL_KEYS,
+    MAP_KEYS,
     encoder_table,
     load_remapping,
     model_table,
@@ -253,12 +256,12 @@ class UScore(WordScorer):
     alignments_help = XMoverScore.alignments_help
     usual_preset = "mini"
     preset_keys: ClassVar = {
-        "encoder": {"model", "revision", "layer"},
-        "maps": {"artifact", "kind", "revision", "fingerprint"},
+        "encoder": ENCODER_KEYS,
+        "maps": MAP_KEYS,
         "sentences": {"model", "revision"},
         "translation": {"model", "revision", "beams", "max_length"},
         "back_translation": {"model", "revision", "beams", "max_length"},
-        "language_models.*": {"model", "revision", "start_token", "end_token", "length_power"},
+        "language_models.*": LANGUAGE_MODEL_KEYS,
         "score": {"without", "pieces", "masses"},
         # Read by `mtmetrics.uscore`, which makes presets from this one.
         "start": {"sentences", "translation", "aligner_layer"},

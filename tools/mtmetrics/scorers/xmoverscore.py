@@ -37,6 +37,9 @@ from mtmetrics.models.token_weights import TokenWeights
 from mtmetrics.scorers.base import any_truncated, encode_columns
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.preset_tables import (
+    ENCODER_KEYS,
+    LANGUAGE_MODEL_KEYS,
+    MAP_KEYS,
     encoder_table,
     load_language_model,
     load_remapping,
@@ -183,16 +186,9 @@ class XMoverScore(WordScorer):
     )
     needs_pair = True
     preset_keys: ClassVar = {
-        "encoder": {"model", "revision", "layer"},
-        "maps": {"artifact", "kind", "revision", "fingerprint"},
-        "language_models.*": {
-            "model",
-            "revision",
-            "weight",
-            "start_token",
-            "end_token",
-            "length_power",
-        },
+        "encoder": ENCODER_KEYS,
+        "maps": MAP_KEYS,
+        "language_models.*": LANGUAGE_MODEL_KEYS | {"weight"},
     }
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
