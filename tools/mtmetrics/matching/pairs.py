@@ -61,17 +61,12 @@ def pair_values(
 
 
 def run_tasks(run: Callable[[int], None], tasks: Iterable[int], threads: int) -> None:
-    """Calls ``run(task)`` for each task, several at a time where there are threads for it.
+    """Calls ``run(task)`` for each task, in a number of threads.
 
     The linear algebra library gets one thread each: the products are too small to share out.
     """
-    with _linear_algebra().limit(limits=1, user_api="blas"):
-        if threads == 1:
-            for task in tasks:
-                run(task)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(run, tasks))
+    with _linear_algebra().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, tasks))
 
 
 @functools.cache
