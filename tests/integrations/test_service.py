@@ -27,9 +27,7 @@ ROWS = [{"source": "das Haus", "translation": "the house"}, {"source": "ja", "tr
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     scorer = load_scorer("source_length", lang_pair="de-en")
-    with TestClient(
-        Service(scorer, threshold=-3.0, most_segments=4, most_bytes=2000).app()
-    ) as client:
+    with TestClient(Service(scorer, threshold=-3.0, most_segments=4).app()) as client:
         yield client
 
 
@@ -118,8 +116,12 @@ def test_references_and_both_sides() -> None:
             "segments[0].source: holds a NUL character",
         ),
         ({"segments": ROWS * 3}, 413, "segments: 6 of them, at most 4 are taken at once"),
-        ({"source": "x" * 3000, "translation": ""}, 413, "the request is larger than 2,000 bytes"),
-        (b"x" * 10_000_000, 413, "the request is larger than 2,000 bytes"),
+        (
+            {"source": "x" * 5_000_000, "translation": ""},
+            413,
+            "the request is larger than 4,194,304 bytes",
+        ),
+        (b"x" * 10_000_000, 413, "the request is larger than 4,194,304 bytes"),
     ],
 )
 def test_wrong_requests_get_one_line(

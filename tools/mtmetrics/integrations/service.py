@@ -25,6 +25,8 @@ from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 
 _SECONDS_TO_WAIT = 1
+# Of a request; more are refused (413), without reading them.
+_MOST_BYTES = 4 * 2**20
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -65,7 +67,6 @@ class Service:
             names are refused (421). Otherwise a web page could reach a service on the visitor's own
             machine, by a domain name that leads to that machine.
         most_segments: of a request; more are refused (413).
-        most_bytes: of a request; more are refused (413), without reading them.
         most_waiting: requests that may wait or be answered; more are refused (503).
 
     Raises:
@@ -79,7 +80,6 @@ class Service:
         threshold: float | None = None,
         hosts: Collection[str] | None = None,
         most_segments: int = 1024,
-        most_bytes: int = 4 * 2**20,
         most_waiting: int = 64,
     ) -> None:
         if not scorer.has_independent_segments:
@@ -91,7 +91,6 @@ class Service:
         self.threshold = threshold
         self.hosts = hosts
         self.most_segments = most_segments
-        self.most_bytes = most_bytes
         self.most_waiting = most_waiting
         self._waiting = 0
         self._keys = [*scorer.side.fields, "translation"]
@@ -170,8 +169,8 @@ class Service:
         body = b""
         async for part in request.stream():
             body += part
-            if len(body) > self.most_bytes:
-                raise _TooMuchError(f"the request is larger than {self.most_bytes:,} bytes")
+            if len(body) > _MOST_BYTES:
+                raise _TooMuchError(f"the request is larger than {_MOST_BYTES:,} bytes")
         return body
 
     def _read(self, body: bytes) -> tuple[list[list[str]], float | None]:

@@ -113,9 +113,14 @@ class Alignment:
     def as_dict(self) -> dict[str, Any]:
         """Plain data: ``cells``, ``source``, ``prediction``, ``mass`` and ``values`` (one row per
         word of the source), and ``total``."""
-        matrices = {"mass": self.mass.tolist(), "values": self.values.tolist()}
-        words = {"cells": self.cells, "source": self.source, "prediction": self.prediction}
-        return words | matrices | {"total": self.total}
+        return {
+            "cells": self.cells,
+            "source": self.source,
+            "prediction": self.prediction,
+            "mass": self.mass.tolist(),
+            "values": self.values.tolist(),
+            "total": self.total,
+        }
 
 
 def pieces(

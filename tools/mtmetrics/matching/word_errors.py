@@ -158,8 +158,13 @@ def faults_as_written(text: str, faults: Sequence[Fault]) -> list[Fault]:
 def faults_as_dicts(text: str, faults: Sequence[Fault]) -> list[dict[str, Any]]:
     """Plain data, with the words: ``start``, ``end``, ``text``, ``severity``, ``share``."""
     return [
-        {"start": fault.start, "end": fault.end, "text": text[fault.start : fault.end]}
-        | {"severity": fault.severity, "share": fault.share}
+        {
+            "start": fault.start,
+            "end": fault.end,
+            "text": text[fault.start : fault.end],
+            "severity": fault.severity,
+            "share": fault.share,
+        }
         for fault in faults
     ]
 

@@ -184,12 +184,13 @@ class Command:
 
 
 def _check_type(key: str, value: object, default: object) -> None:
+    items = list(value.values()) if isinstance(value, dict) else value
     if key == "command":
         fits = isinstance(value, str) or _is_list_of_texts(value)
     elif key == "columns":
-        fits = _is_list_of_texts(list(value.values()) if isinstance(value, dict) else value)
+        fits = _is_list_of_texts(items)
     elif key == "environment":
-        fits = isinstance(value, dict) and _is_list_of_texts(list(value.values()))
+        fits = isinstance(value, dict) and _is_list_of_texts(items)
     elif isinstance(default, float):
         number(key, value)
         fits = True

@@ -359,7 +359,7 @@ class LearnedScorer(Scorer):
         with torch.inference_mode():
             for batch in self._batches(tokens, text_indices):
                 batch_features = None
-                if self.network.features:
+                if features is not None:
                     batch_features = torch.from_numpy(features[batch.pair_indices]).to(self.device)
                 text_lengths = tokens.lengths[text_indices[:-1, batch.pair_indices]]
                 roles = self._roles(text_lengths, batch.compared.shape[1])
@@ -389,11 +389,10 @@ class LearnedScorer(Scorer):
 
         from mtmetrics.models.composition import SIDES
 
-        if self.side is not Side.BOTH:
-            shape = text_lengths.shape[1], longest
-            return torch.full(shape, SIDES.index(self.side), device=self.device)
-        is_reference = np.arange(longest) >= text_lengths[0][:, None]
-        roles = np.where(is_reference, SIDES.index("reference"), SIDES.index("source"))
+        # A single text has one role. Padding gets the last role.
+        first_role, last_role = self.side.fields[0], self.side.fields[-1]
+        is_behind_first = np.arange(longest) >= text_lengths[0][:, None]
+        roles = np.where(is_behind_first, SIDES.index(last_role), SIDES.index(first_role))
         return torch.from_numpy(roles).to(self.device)
 
     def _batches(self, tokens: _ReadTokens, text_indices: np.ndarray) -> Iterator[_PaddedPairs]:
@@ -419,8 +418,8 @@ class LearnedScorer(Scorer):
                 (compared_lengths, prediction_lengths),
             )
 
-    def _features(self, tokens: PackedTokens, text_indices: np.ndarray) -> np.ndarray:
-        """Returns the (n, f) features of n pairs; f is 0 for a network without features.
+    def _features(self, tokens: PackedTokens, text_indices: np.ndarray) -> np.ndarray | None:
+        """Returns the (n, f) features of n pairs; None for a network without features.
 
         Args:
             tokens: the tokens of all texts.
@@ -429,7 +428,7 @@ class LearnedScorer(Scorer):
         """
         network = self.network
         if not network.features:
-            return np.zeros((text_indices.shape[1], 0), dtype=np.float32)
+            return None
         # A vector holds one mix for each member, then each layer that features are computed from.
         layers = []
         for layer in range(len(network.feature_layers)):

@@ -1,6 +1,7 @@
 """The scores of a batch as a metric computes them, the result that the user gets, and functions that
 join results of several batches or let several scorers take turns."""
 
+import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -196,13 +197,13 @@ def take_turns(
     Yields:
         The index of the scorer, and a result per system.
     """
-    running = dict(enumerate(streams))
-    while running:
-        for index, stream in list(running.items()):
-            if (results := next(stream, None)) is None:
-                del running[index]
-            else:
-                yield index, results
+    waiting = collections.deque(enumerate(streams))
+    while waiting:
+        index, stream = waiting.popleft()
+        results = next(stream, None)
+        if results is not None:
+            yield index, results
+            waiting.append((index, stream))
 
 
 def join_turns(streams: Sequence[Iterator[list[MetricResult]]]) -> list[list[MetricResult]]:

@@ -341,8 +341,8 @@ class UScore(WordScorer):
         """Computes the parts of the word level.
 
         Yields:
-            For each system name of a part -> (n,) values, with ``wmd`` even if it has no weight; and
-            an (n,) mask of the segments with a truncated text.
+            The parts of a system by name, with ``wmd`` even if it has no weight; and an (n,) mask of
+            the segments with a truncated text.
         """
         translators = self._used_translators
         languages = self.iso_languages
