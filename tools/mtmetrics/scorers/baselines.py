@@ -4,7 +4,6 @@ sacrebleu."""
 import dataclasses
 import functools
 import hashlib
-import importlib
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -141,8 +140,9 @@ class Overlap(Baseline):
         super().__init__(lang_pair, settings=settings, **options)
         require_extra("baselines", self.metric)
         try:
-            module = importlib.import_module("sacrebleu.metrics")
-            metric_class = getattr(module, self.sacrebleu_class)
+            from sacrebleu import metrics
+
+            metric_class = getattr(metrics, self.sacrebleu_class)
             self.sacrebleu_metric = metric_class(**self.sacrebleu_arguments())
         except (ImportError, RuntimeError) as error:
             raise MTMetricsError(

@@ -26,8 +26,6 @@ from mtmetrics.scorers.settings import Settings
 from mtmetrics.scorers.side import Side, resolve_side
 from mtmetrics.scorers.signature import with_fields
 
-__all__ = ["PluginMetric", "load_plugin", "plugin_metrics"]
-
 
 class PluginMetric(ForeignMetric):
     """A metric of somebody else. A subclass names itself in `metric`, gives `segment_scores`, and
