@@ -234,6 +234,7 @@ def test_inputs_and_outputs_follow_from_the_settings_of_a_metric(
     class Thing(Scorer):
         metric = "thing"
         sides = ("source", "reference")
+        usual_preset = None
         scale = "from 0 to 1"
         parts_help = "`one` and `two`"
 

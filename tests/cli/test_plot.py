@@ -169,7 +169,7 @@ def test_the_weights_of_uscore_are_those_of_its_word_level(plot, tiny_encoder, t
         ),
         (["bars", "--data", "de-en.jsonl", "--column", "bleu"], "no column of numbers 'bleu'"),
         (
-            ["weights", "--data", "de-en.jsonl", "--metric", "a", "--metric", "b"],
+            ["weights", "--data", "de-en.jsonl", "--metric", "bertr", "--metric", "chrf"],
             "the parts of one metric",
         ),
         (

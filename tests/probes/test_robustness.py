@@ -28,6 +28,7 @@ class Words(Scorer):
     not."""
 
     metric = "words"
+    usual_preset = None
 
     def compute(self, batch: Batch) -> list[PartScores]:
         known = {other: set(words(text)) for other, text in zip(SOURCES, TEXTS, strict=True)}

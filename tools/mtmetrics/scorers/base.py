@@ -13,6 +13,7 @@ from mtmetrics.artifacts.presets import (
     MODEL_KEYS,
     Preset,
     load_preset,
+    preset_names,
 )
 from mtmetrics.checks import InputReport, check, choice, language_of, shown, split_pair
 from mtmetrics.errors import InputError
@@ -108,7 +109,7 @@ class Scorer(abc.ABC):
     Settings: ClassVar[type[BaseSettings]] = BaseSettings
     sides: ClassVar[Sequence[str]] = (Side.SOURCE,)
     usual: ClassVar[str | None] = None
-    usual_preset: ClassVar[str | None] = None
+    usual_preset: ClassVar[str | None] = "paper"
     takes_presets: ClassVar[bool] = True
     preset_keys: ClassVar[dict[str, set[str]]] = {}
     needs_pair: ClassVar[bool] = False
@@ -498,6 +499,14 @@ class Scorer(abc.ABC):
         return cls(settings=settings)
 
     @classmethod
+    def needs_preset(cls) -> bool:
+        """Whether `usual_preset` is read if the user names no preset: the metric loads models, or has
+        a preset with this name."""
+        if cls.usual_preset is None:
+            return False
+        return cls.loads_models() or cls.usual_preset in preset_names(cls.metric)
+
+    @classmethod
     def loads_models(cls) -> bool:
         """Whether its presets name models or maps."""
         return any(keys & MODEL_KEYS for keys in cls.preset_keys.values())
@@ -535,10 +544,11 @@ class Scorer(abc.ABC):
             options: options of the user; some metrics choose their preset by one of these.
             local_files_only: use only files that are on this machine.
         """
-        name = preset or cls.usual_preset
-        if name is None:
+        if preset is None and not cls.needs_preset():
             return Preset("", cls.metric, Path(), {})
-        return load_preset(cls.metric, name, local_files_only=local_files_only)
+        return load_preset(
+            cls.metric, preset or str(cls.usual_preset), local_files_only=local_files_only
+        )
 
     @classmethod
     def tables_of_preset(cls, preset: str | None, options: Options) -> Table:

@@ -34,6 +34,7 @@ class Baseline(Scorer):
 
     A subclass writes `score_segment`. A segment with a blank side gets the score `floor`."""
 
+    usual_preset = None
     takes_presets = False
     floor = 0.0
 
@@ -272,7 +273,6 @@ class Fluency(Scorer):
         lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
 
     metric = "fluency"
-    usual_preset = "paper"
     preset_keys: ClassVar = {"language_models.*": XMoverScore.preset_keys["language_models.*"]}
     needs_pair = True
 

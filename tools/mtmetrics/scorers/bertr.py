@@ -74,7 +74,6 @@ class BERTR(WordScorer):
     settings: Settings
 
     metric = "bertr"
-    usual_preset = "paper"
     sides = (Side.SOURCE, Side.REFERENCE)
     usual = Side.REFERENCE
     floor = 0.0

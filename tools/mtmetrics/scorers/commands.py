@@ -256,6 +256,11 @@ class CommandMetric(ForeignMetric):
         self.batch_segments = command.lines
 
     @classmethod
+    def needs_preset(cls) -> bool:
+        """True: the name of the command takes the place of the name of a preset."""
+        return True
+
+    @classmethod
     def read_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:

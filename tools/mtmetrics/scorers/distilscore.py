@@ -50,7 +50,6 @@ class DistilScore(Scorer):
     settings: Settings
 
     metric = "distilscore"
-    usual_preset = "paper"
     sides = (Side.SOURCE, Side.REFERENCE)
     usual = Side.SOURCE
     floor = -1.0

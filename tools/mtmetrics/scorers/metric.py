@@ -56,7 +56,8 @@ class MetricEntry:
 
     def usual_preset(self) -> str | None:
         """The default preset; None if the metric needs none."""
-        return self.scorer_class().usual_preset
+        scorer_class = self.scorer_class()
+        return scorer_class.usual_preset if scorer_class.needs_preset() else None
 
     @property
     def takes_presets(self) -> bool:

@@ -47,6 +47,7 @@ class PluginMetric(ForeignMetric):
         version: stands in the signature, so that it pins the scores.
     """
 
+    usual_preset = None
     floor = 0.0
     version: ClassVar[str] = "1"
 

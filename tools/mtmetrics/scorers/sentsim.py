@@ -142,7 +142,6 @@ class SentSim(WordScorer):
     settings: Settings
 
     metric = "sentsim"
-    usual_preset = "paper"
     sides = (Side.SOURCE, Side.REFERENCE)
     scale = "from `w1 + w2` to `e (w1 + w2)`, e = 2.718"
     parts_help = "`sss` and `bertscore`, or the parts that you chose, before they are scaled"

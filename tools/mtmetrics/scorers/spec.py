@@ -83,10 +83,10 @@ class MetricSpec:
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
         """A copy with a preset and options where the user names none; a metric that has presets
         gets its default one if `preset` is None."""
-        usual_preset = find_metric(self.metric).usual_preset()
+        metric = find_metric(self.metric)
         filled_preset = self.preset
-        if filled_preset is None and usual_preset is not None:
-            filled_preset = preset or usual_preset
+        if filled_preset is None and metric.scorer_class().usual_preset is not None:
+            filled_preset = preset or metric.usual_preset()
         return MetricSpec(self.metric, filled_preset, tuple((options | dict(self.options)).items()))
 
     def having(self, **options: Any) -> "MetricSpec":

@@ -108,6 +108,11 @@ class StoredScores(ForeignMetric):
         self.lower_is_better = self.settings.lower_is_better
 
     @classmethod
+    def needs_preset(cls) -> bool:
+        """True: the name of the file takes the place of the name of a preset."""
+        return True
+
+    @classmethod
     def read_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:

@@ -176,7 +176,6 @@ class XMoverScore(WordScorer):
     """
 
     metric = "xmoverscore"
-    usual_preset = "paper"
     scale = "at most 1 with the variant `acl20` and no language model"
     parts_help = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
     alignments_help = (
