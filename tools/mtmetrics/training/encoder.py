@@ -24,6 +24,7 @@ from mtmetrics.training.objective import (
     SentenceBatches,
     encode,
     token_similarity,
+    tokenised,
     unit_means,
 )
 from mtmetrics.training.run import Run, pinned, save_model
@@ -377,33 +378,14 @@ def _similarities(
     similarities = np.zeros((2, len(segments)))
     for begin in range(0, len(by_length), _TEXTS_PER_BATCH):
         rows = by_length[begin : begin + _TEXTS_PER_BATCH]
-        source = _encoded(student, tokenizers["others"], segments.sources, rows, max_pieces)
-        english = _encoded(student, tokenizers["english"], segments.predictions, rows, max_pieces)
-        similarities[0, rows] = token_similarity(*source, *english).float().cpu().numpy()
-        similarities[1, rows] = (unit_means(*source) * unit_means(*english)).sum(-1).cpu().numpy()
+        sources = [segments.sources[row] for row in rows]
+        predictions = [segments.predictions[row] for row in rows]
+        source = tokenised(tokenizers["others"], sources, max_pieces)
+        english = tokenised(tokenizers["english"], predictions, max_pieces)
+        source_tokens = encode(student, source.to(student.device))
+        english_tokens = encode(student, english.to(student.device))
+        by_token = token_similarity(source_tokens, english_tokens)
+        by_mean = (unit_means(source_tokens) * unit_means(english_tokens)).sum(-1)
+        similarities[0, rows] = by_token.float().cpu().numpy()
+        similarities[1, rows] = by_mean.cpu().numpy()
     return similarities
-
-
-def _encoded(
-    student: "BertModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    texts: Sequence[str],
-    rows: np.ndarray,
-    max_pieces: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Encodes the n texts at some positions.
-
-    Returns:
-        (n, t, d) token vectors; and (n, t) bool, false at padding.
-    """
-    device = next(student.parameters()).device
-    encoded = tokenizer(
-        [texts[row] for row in rows],
-        truncation=True,
-        max_length=max_pieces,
-        padding=True,
-        return_tensors="pt",
-        return_token_type_ids=True,
-    ).to(device)
-    mask = encoded["attention_mask"].bool()
-    return encode(student, encoded["input_ids"], mask, encoded["token_type_ids"]), mask
