@@ -498,20 +498,15 @@ def _trainer(
     began as the encoder's have a learning rate of their own."""
     from transformers import set_seed
 
-    class PairTrainer(Judging, planned_trainer()):
-        """Evaluates on the held-back judgements."""
-
-        def judge(self) -> dict[str, float]:
-            model = self.model.eval()
-            device = next(model.parameters()).device
-            pairs = held.examples.pairs
-            scores = np.empty(len(pairs))
-            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                for number, rows in enumerate(held.plan):
-                    batch = {name: values.to(device) for name, values in held[number].items()}
-                    scores[rows] = model(**batch)["scores"].cpu().numpy()
-            model.train()
-            return agreement(scores, pairs, [f"{pair.group}_{pair.against}" for pair in pairs])
+    def judge(model: Objective) -> dict[str, float]:
+        device = next(model.parameters()).device
+        pairs = held.examples.pairs
+        scores = np.empty(len(pairs))
+        with torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
+            for number, rows in enumerate(held.plan):
+                batch = {name: values.to(device) for name, values in held[number].items()}
+                scores[rows] = model(**batch)["scores"].cpu().numpy()
+        return agreement(scores, pairs, [f"{pair.group}_{pair.against}" for pair in pairs])
 
     set_seed(run.seed)
     of_layers = list(member.pairs.layers.parameters())
@@ -521,7 +516,8 @@ def _trainer(
         *decay_groups(of_layers, config.weight_decay, lr=config.layer_lr),
         *decay_groups(others, config.weight_decay, lr=config.other_lr),
     ]
-    return PairTrainer(
+    return planned_trainer(
+        judge,
         model=Objective(member, config),
         args=trainer_settings(run, config, config.other_lr, steps=len(batches)),
         train_dataset=batches,

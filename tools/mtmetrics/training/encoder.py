@@ -266,16 +266,10 @@ def _trainer(
     embeddings have a separate learning rate."""
     from transformers import set_seed
 
-    class PairTrainer(Judging, planned_trainer()):
-        """Evaluates on held-back pairs and judged segments."""
-
-        def judge(self) -> dict[str, float]:
-            model = self.model.eval()
-            device = next(model.parameters()).device
-            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                judgement = evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
-            model.train()
-            return judgement
+    def judge(model: Distillation) -> dict[str, float]:
+        device = student.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=config.bf16):
+            return evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
 
     set_seed(run.seed)
     # The held-back pairs of each group are one batch.
@@ -289,7 +283,8 @@ def _trainer(
         parameter_groups.append(
             {"params": [word_vectors], "lr": config.vector_lr, "weight_decay": 0.0}
         )
-    return PairTrainer(
+    return planned_trainer(
+        judge,
         model=Distillation(
             student,
             teacher,

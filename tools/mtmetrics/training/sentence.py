@@ -183,13 +183,13 @@ def train_distil(
         return torch.stack(losses).mean()
 
     class DistilTrainer(Judging, _trainer_class(loss)):
-        """Takes its batches from the plan, and evaluates on held-back pairs and judged segments."""
+        """Takes its batches from the plan."""
 
         def get_batch_sampler(self, *args: object, **kwargs: object) -> list[list[int]]:
             return [batch.tolist() for batch in data.plan]
 
-        def judge(self) -> dict[str, float]:
-            return evaluate_student(self.model, data.held, taught(data.held), data.tests)
+    def judge(model: "SentenceTransformer") -> dict[str, float]:
+        return evaluate_student(model, data.held, taught(data.held), data.tests)
 
     set_seed(run.seed)
     learner = sentence_model(student_folder, run.device)
@@ -197,6 +197,7 @@ def train_distil(
     groups = decay_groups(learner.parameters(), config.weight_decay)
     labels = [row_of_text[english(pair)] for pair in data.train]
     trainer = DistilTrainer(
+        judge,
         model=learner,
         args=_settings(run, config),
         train_dataset=_columns(_sides(data.train), label=labels),

@@ -113,7 +113,7 @@ def train_translation(
     plan = corpus.plan_epochs(lengths, config.pairs_per_step, config.epochs, run.seed)
     planned = PaddedBatches(plan, rows, DataCollatorForSeq2Seq(tokenizer, model=network))
     run.train(
-        planned_trainer()(
+        planned_trainer(
             model=network,
             args=settings,
             train_dataset=planned,
@@ -189,7 +189,7 @@ def train_denoising(
     lengths = np.array([len(row) for row in ids])
     steps = config.steps * run.processes
     plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, steps, run.seed)
-    trainer = planned_trainer()(
+    trainer = planned_trainer(
         model=network,
         args=trainer_settings(run, config, config.matrix_lr),
         train_dataset=NoisyBatches(plan, ids, tokenizer, config, run.seed),
