@@ -6,7 +6,6 @@ them in their order. A stage is a function that fills a folder, run by
 """
 
 import contextlib
-import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -112,21 +111,6 @@ def _pairs(path: str | Path) -> list[tuple[str, str]]:
     return [(row.source, row.target) for row in read_pairs([path])[0]]
 
 
-@dataclasses.dataclass(frozen=True)
-class _WordMining:
-    """Options of mining by words.
-
-    Attributes:
-        sentences: sentences of each side.
-        candidates: candidates of each source.
-        share: share of the sources whose pairs are kept.
-    """
-
-    sentences: int
-    candidates: int
-    share: float
-
-
 class _ProductionStages(Production):
     """The stages of a production."""
 
@@ -216,9 +200,14 @@ class _ProductionStages(Production):
         fitted maps."""
         maps: list[Finished] = []
         config = self.config
-        options = _WordMining(config.remap_sentences, config.remap_candidates, config.remap_share)
         for turn in range(1, config.remap_rounds + 1):
-            pairs = self._word_pairs(f"words-{turn}-pairs", maps[-1:], options)
+            pairs = self._word_pairs(
+                f"words-{turn}-pairs",
+                maps[-1:],
+                sentences=config.remap_sentences,
+                candidates=config.remap_candidates,
+                share=config.remap_share,
+            )
             maps.append(self._fitted(f"words-{turn}-maps", pairs, f"mined, round {turn}"))
         return maps
 
@@ -226,23 +215,39 @@ class _ProductionStages(Production):
         self,
         name: str,
         maps: Sequence[Finished],
-        options: "_WordMining",
+        *,
+        sentences: int,
+        candidates: int,
+        share: float,
     ) -> Finished:
         """Runs the stage that mines pairs by their words, with the last of the maps if there is
-        one."""
+        one.
+
+        Args:
+            name: of the stage.
+            maps: the stages that fitted maps so far.
+            sentences: sentences of each side.
+            candidates: candidates of each source.
+            share: share of the sources whose pairs are kept.
+        """
 
         def mine(folder: Path) -> dict[str, float]:
             mined = mine_words(
-                *self.encoded(options.sentences),
+                *self.encoded(sentences),
                 self.remapping(maps),
-                k=options.candidates,
-                share=options.share,
+                k=candidates,
+                share=share,
                 threads=self.threads,
                 wrap=self.wrap("mining"),
             )
             return self.keep_pairs(folder, mined)
 
-        settings = {**dataclasses.asdict(options), **self.word_settings()}
+        settings = {
+            "sentences": sentences,
+            "candidates": candidates,
+            "share": share,
+            **self.word_settings(),
+        }
         if maps:
             settings["map"] = self.config.map
         return self.stages.run(name, mine, settings=settings, after=[*self.texts, *maps])
@@ -367,17 +372,19 @@ class _ProductionStages(Production):
     def _translation_rounds(self, maps: Finished) -> Finished:
         """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
         config = self.config
-        options = _WordMining(
-            config.train_sentences,
-            config.translation_candidates,
-            config.translation_share,
+        mined = self._word_pairs(
+            "translation-pairs",
+            [maps],
+            sentences=config.train_sentences,
+            candidates=config.translation_candidates,
+            share=config.translation_share,
         )
-        pairs = [self._word_pairs("translation-pairs", [maps], options)]
+        pairs = [mined]
         start = str(self.start.translation)
         if start == SMALL:
             start = str(self._small_translator().folder / MODEL)
         model = self._translation_model("translation-model", pairs, start)
-        for turn in range(2, self.config.translation_rounds + 1):
+        for turn in range(2, config.translation_rounds + 1):
             translate = functools.partial(self._translate, model=model)
             settings = {**self.settings("train_sentences", "beams"), "seed": self.request.seed}
             name = f"translation-{turn}"
