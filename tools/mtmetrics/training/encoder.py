@@ -6,6 +6,7 @@ rest by `mtmetrics.training.objective.Distillation`. `evaluate` measures the stu
 
 import copy
 import dataclasses
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,14 +144,12 @@ def _outputs_by_pair(
     Sources of the judged segments are left out.
     """
     judged_sources = {corpus.text_key(text) for segments in tests for text in segments.sources}
-    by_source: dict[tuple[str, str], list[labels.Output]] = {}
+    by_pair: defaultdict[str, defaultdict[str, list[labels.Output]]]
+    by_pair = defaultdict(lambda: defaultdict(list))
     for output in labels.read_outputs(files) if files else []:
         if corpus.text_key(output.source) not in judged_sources:
-            by_source.setdefault((output.pair, output.source), []).append(output)
-    by_pair: dict[str, list[list[labels.Output]]] = {}
-    for (pair, _), outputs_of_source in by_source.items():
-        by_pair.setdefault(pair, []).append(outputs_of_source)
-    return by_pair
+            by_pair[output.pair][output.source].append(output)
+    return {pair: list(by_source.values()) for pair, by_source in by_pair.items()}
 
 
 def _load_original(

@@ -2,7 +2,7 @@
 artifact that is written at its end.
 
 A training takes a `Run` and goes through its methods in this order: `open` with the settings
-(`config`) and the files; `once`, `tokenizers` or `array` for all that is computed before; `train`
+(`config`) and the files; `once` or `tokenizers` for all that is computed before; `train`
 for a `transformers` trainer; `artifact` for the folder, which the training fills and returns. Models
 are named as for `mtmetrics.artifacts.models.model_folder`. A training raises an InputError where
 files or settings cannot be used, and an ArtifactError where a model cannot be found or loaded.
@@ -24,7 +24,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
@@ -56,8 +55,6 @@ _PACKAGES = (
 )
 # Beginning of the folder names that a trainer gives to its checkpoints.
 _CHECKPOINT = "checkpoint-"
-# The file of the folder that `Run.array` makes.
-_ARRAY = "array.npy"
 
 
 class Run:
@@ -227,14 +224,6 @@ class Run:
             folder.name: PreTrainedTokenizerFast.from_pretrained(folder, trust_remote_code=False)
             for folder in folders
         }
-
-    def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """The array that `make` returns, made `once`."""
-
-        def save(folder: Path) -> None:
-            np.save(folder / _ARRAY, make())
-
-        return np.load(self.once(name, save) / _ARRAY, allow_pickle=False)
 
     def train(self, trainer: "Trainer") -> None:
         """Trains, and goes on from the latest checkpoint if there is one; `history` becomes the log

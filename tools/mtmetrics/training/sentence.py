@@ -52,6 +52,8 @@ _LANGUAGE = "en"
 _TEXTS_PER_SAVE = 2048
 # The projection to the teacher's width begins as a least-squares fit to so many pairs.
 _PAIRS_FOR_PROJECTION = 10_000
+# The file in which a run keeps that fit.
+_PROJECTION = "array.npy"
 
 
 def train_contrastive(
@@ -312,21 +314,22 @@ def _fit_width(
     except ImportError:  # before sentence-transformers 6
         from sentence_transformers.models import Dense
 
-    student_width, width = _width(student), taught(train[:1]).shape[1]
+    student_width, width = _encode(student, ["a"]).shape[1], taught(train[:1]).shape[1]
     if student_width == width:
         return
 
-    def first_projection() -> np.ndarray:
+    def fit(folder: Path) -> None:
         # A random map would have the first steps drag the student away from all that it knows.
         sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
         texts = [pair.source for pair in sample] + [pair.target for pair in sample]
         # Both sides of a pair have the teacher's vector of the English side as their target.
         targets = np.tile(taught(sample), (2, 1))
         weight, bias = least_squares_map(_encode(student, texts), targets)
-        return np.column_stack([weight, bias])
+        np.save(folder / _PROJECTION, np.column_stack([weight, bias]))
 
     # (d, s + 1): the weights, and the bias as the last column.
-    weight_and_bias = run.array("projection", first_projection).astype(np.float32)
+    stored = np.load(run.once("projection", fit) / _PROJECTION, allow_pickle=False)
+    weight_and_bias = stored.astype(np.float32)
     projection = Dense(
         student_width,
         width,
@@ -403,11 +406,6 @@ def _unit_length(vectors: np.ndarray) -> np.ndarray:
 def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> np.ndarray:
     """(n, d) float32 vectors of texts."""
     return model.encode(list(texts), show_progress_bar=False)
-
-
-def _width(model: "SentenceTransformer") -> int:
-    """The width of a model's vectors."""
-    return _encode(model, ["a"]).shape[1]
 
 
 def _trainer_class(

@@ -280,15 +280,9 @@ def _usual_characters(sentences: Sequence[str], tokenizer: "PreTrainedTokenizerF
     usual = {character for character, count in counts.items() if count >= _RAREST_CHARACTER}
     result = np.zeros(len(tokenizer), dtype=bool)
     for piece, number in tokenizer.get_vocab().items():
-        result[number] = _is_short(piece) and (
-            piece == _SPACE or piece.removeprefix(_SPACE) in usual
-        )
+        # A mark of a space before a character does not count.
+        result[number] = piece == _SPACE or piece.removeprefix(_SPACE) in usual
     return result
-
-
-def _is_short(piece: str) -> bool:
-    """Whether a piece is a single character, a mark of a space before it not counted."""
-    return len(piece.removeprefix(_SPACE)) <= 1
 
 
 def _unigram(
