@@ -509,11 +509,11 @@ def _trainer(
         return agreement(scores, pairs, [f"{pair.group}_{pair.against}" for pair in pairs])
 
     set_seed(run.seed)
-    of_layers = list(member.pairs.layers.parameters())
-    layer_ids = {id(values) for values in of_layers}
-    others = [values for values in member.parameters() if id(values) not in layer_ids]
+    others = [
+        values for name, values in member.named_parameters() if not name.startswith("pairs.layers.")
+    ]
     groups = [
-        *decay_groups(of_layers, config.weight_decay, lr=config.layer_lr),
+        *decay_groups(member.pairs.layers.parameters(), config.weight_decay, lr=config.layer_lr),
         *decay_groups(others, config.weight_decay, lr=config.other_lr),
     ]
     return planned_trainer(

@@ -6,6 +6,7 @@ them in their order. A stage is a function that fills a folder, run by
 """
 
 import contextlib
+import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +28,12 @@ from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import mine_words, vectors_from_sentences
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
-from mtmetrics.training.configs import ContrastiveConfig, DenoisingConfig, TranslationConfig
+from mtmetrics.training.configs import (
+    ContrastiveConfig,
+    DenoisingConfig,
+    Schedule,
+    TranslationConfig,
+)
 from mtmetrics.training.corpus import ParallelText, read_pairs, text_key
 from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive
@@ -286,11 +292,19 @@ class _ProductionStages(Production):
         self,
         name: str,
         after: Sequence[Finished],
-        settings: dict[str, object],
+        config: Schedule,
+        start: str,
         train: Callable[[Run], Path],
     ) -> Finished:
-        """Runs the stage in which a function trains a model, in a run that outlives
-        interruptions."""
+        """Runs the stage in which a function trains a model, in a run that outlives interruptions.
+
+        Args:
+            name: of the stage.
+            after: the stages that it reads.
+            config: of the training.
+            start: the folder of the model that the training begins with.
+            train: the function.
+        """
 
         def produce(folder: Path) -> Counts:
             run = Run(
@@ -302,8 +316,12 @@ class _ProductionStages(Production):
             train(run)
             return {}
 
-        key = {**settings, "seed": self.request.seed}
-        return self.stages.run(name, produce, settings=key, after=after)
+        settings = {
+            "config": dataclasses.asdict(config),
+            "start": fingerprint(start),
+            "seed": self.request.seed,
+        }
+        return self.stages.run(name, produce, settings=settings, after=after)
 
     def _sentence_rounds(self) -> list[Finished]:
         """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the
@@ -356,18 +374,12 @@ class _ProductionStages(Production):
             learning_rate=learning_rate,
             adapter_rank=rank,
         )
-        settings = {
-            **self.settings("contrastive_batch"),
-            "learning_rate": learning_rate,
-            "adapter_rank": rank,
-            "start": fingerprint(start),
-        }
         files = [self.pairs_file(pairs.folder)]
 
         def train(run: Run) -> Path:
             return train_contrastive(run, files, start, config=config)
 
-        return self._trained(name, [pairs], settings, train)
+        return self._trained(name, [pairs], config, start, train)
 
     def _translation_rounds(self, maps: Finished) -> Finished:
         """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
@@ -411,12 +423,11 @@ class _ProductionStages(Production):
         config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
         files = [text.folder / SENTENCES for text in self.texts]
         texts = dict(zip(self.request.languages, files, strict=True))
-        settings = {**self.settings("denoising"), "encoder": fingerprint(encoder)}
 
         def train(run: Run) -> Path:
             return train_denoising(run, texts, encoder, config=config)
 
-        return self._trained("translation-start", self.texts, settings, train)
+        return self._trained("translation-start", self.texts, config, encoder, train)
 
     def _translate(self, folder: Path, model: Finished) -> dict[str, int]:
         """Keeps the sources with their translations by the model; a source without a translation,
@@ -446,15 +457,9 @@ class _ProductionStages(Production):
             pairs_per_step=self.config.translation_batch,
             learning_rate=self.config.translation_learning_rate,
         )
-        settings = self.settings(
-            "translation_epochs",
-            "translation_batch",
-            "translation_learning_rate",
-        )
-        settings["start"] = fingerprint(start)
         text = ParallelText([self.pairs_file(stage.folder) for stage in pairs])
 
         def train(run: Run) -> Path:
             return train_translation(run, text, start, self.lang_pair, config=config)
 
-        return self._trained(name, pairs, settings, train)
+        return self._trained(name, pairs, config, start, train)
