@@ -17,11 +17,10 @@ from mtmetrics.artifacts.models import (
     transformers_network,
 )
 from mtmetrics.artifacts.pickles import save_tensors
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic
 from mtmetrics.training.configs import ContrastiveConfig
-from mtmetrics.training.corpus import WORD_LISTS, Pair
+from mtmetrics.training.corpus import Pair, languages_of
 
 if TYPE_CHECKING:
     import torch
@@ -191,14 +190,11 @@ def _languages(group: str, own: Sequence[str]) -> tuple[str, str]:
     """The languages of a file of pairs; two blanks where the encoder reads all languages alike."""
     if not own:
         return "", ""
-    try:
-        return language_pair(group.removesuffix(WORD_LISTS))
-    except InputError as error:
-        rule = (
-            f"the encoder reads {' '.join(own)} with a vocabulary of its own, so each file's name "
-            "begins with its language pair, e.g. de-en.jsonl"
-        )
-        raise InputError(f"--parallel {group}: {rule} ({error})") from None
+    rule = (
+        f"the encoder reads {' '.join(own)} with a vocabulary of its own, so each file's name "
+        "begins with its language pair, e.g. de-en.jsonl"
+    )
+    return languages_of(group, rule)
 
 
 def save_adapters(model: "PeftModel", start: Path, pairs: Sequence[Pair], folder: Path) -> None:
@@ -239,7 +235,7 @@ def _card_languages(pairs: Sequence[Pair]) -> list[str]:
     languages: dict[str, None] = {}
     for group in dict.fromkeys(pair.group for pair in pairs):
         try:
-            languages |= dict.fromkeys(language_pair(group.removesuffix(WORD_LISTS)))
+            languages |= dict.fromkeys(languages_of(group, "a language pair is needed"))
         except InputError:
             return ["multilingual"]
     return list(languages)

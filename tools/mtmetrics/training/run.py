@@ -31,7 +31,6 @@ from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import atomic_folder, make_folder, write_atomic
 from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.lines import first_difference, short_name
-from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.devices import Devices, pick_devices
 from mtmetrics.training.configs import TrainingConfig
 from mtmetrics.training.vocabulary import save_tokenizer
@@ -284,15 +283,11 @@ class Run:
 
     def _write_log(self, path: Path) -> None:
         """Writes the history as a table: the step first, then the other numbers by name."""
-        names = {name for row in self.history for name in row}
-        columns = sorted(names, key=lambda name: (name != "step", name))
-        table = [{name: _rounded(row.get(name)) for name in columns} for row in self.history]
-        write_rows(path, table, "csv")
+        import pandas as pd
 
-
-def _rounded(value: object) -> object:
-    """A float as a text of six digits; any other value as it is."""
-    return f"{value:.6g}" if isinstance(value, float) else value
+        table = pd.DataFrame(self.history)
+        columns = sorted(table.columns, key=lambda name: (name != "step", name))
+        table.to_csv(path, columns=columns, index=False, float_format="%.6g", lineterminator="\n")
 
 
 def _silence(trainer: "Trainer") -> None:

@@ -18,7 +18,6 @@ from mtmetrics.artifacts.models import (
     require_one_vocabulary,
     sentence_model,
 )
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.matching.pairs import cosines
@@ -271,10 +270,7 @@ def english(pair: corpus.Pair) -> str:
         "the teacher reads English, so each file's name begins with a language pair of it, e.g. "
         "de-en.jsonl"
     )
-    try:
-        languages = language_pair(pair.group.removesuffix(".words"))
-    except InputError as error:
-        raise InputError(f"--parallel {pair.group}: {rule} ({error})") from None
+    languages = corpus.languages_of(pair.group, rule)
     if _LANGUAGE not in languages:
         raise InputError(f"--parallel {pair.group}: {rule}")
     return pair.source if languages[0] == _LANGUAGE else pair.target
