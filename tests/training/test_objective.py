@@ -9,10 +9,11 @@ from toys import unigram_pieces
 from transformers import BertModel
 
 from mtmetrics.training import objective
+from mtmetrics.training.configs import EncoderConfig
 from mtmetrics.training.corpus import Pair
 from mtmetrics.training.labels import Output
 
-WEIGHTS = {"temperature": 0.05, "distance_weight": 2.0, "english_weight": 4.0, "negatives": 8}
+CONFIG = EncoderConfig(negatives=8)
 PAIRS = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
 
 
@@ -59,7 +60,7 @@ def distillation(multilingual: Path) -> objective.Distillation:
     student, teacher = (
         BertModel.from_pretrained(multilingual, add_pooling_layer=False) for _ in range(2)
     )
-    return objective.Distillation(student, teacher, **WEIGHTS)
+    return objective.Distillation(student, teacher, CONFIG)
 
 
 def texts(ids: list[list[int]]) -> dict[str, torch.Tensor]:

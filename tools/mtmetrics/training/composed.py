@@ -436,9 +436,8 @@ class Objective(torch.nn.Module):
     def __init__(self, member: ComposedMember, config: CompositionConfig) -> None:
         super().__init__()
         self.member = member
-        self.difference_weight = config.difference_weight
-        self.worse_weight = config.worse_weight
-        self.margin = config.margin
+        # Not `config`, by which a trainer looks for the configuration of a `transformers` model.
+        self.settings = config
 
     def forward(
         self,
@@ -473,17 +472,19 @@ class Objective(torch.nn.Module):
             ).float()
         is_judged = ~human.isnan()
         loss = huber_loss(scores[is_judged], human[is_judged])
-        if self.difference_weight:
+        if self.settings.difference_weight:
             is_pair = (unit[:, None] == unit) & is_judged[:, None] & is_judged
             first, second = is_pair.triu(1).nonzero(as_tuple=True)
             if len(first):
                 score_gaps = scores[first] - scores[second]
                 human_gaps = human[first] - human[second]
-                loss = loss + self.difference_weight * huber_loss(score_gaps, human_gaps)
+                loss = loss + self.settings.difference_weight * huber_loss(score_gaps, human_gaps)
         is_copy = better >= 0
         if is_copy.any():
             copy_gaps = scores[better[is_copy]] - scores[is_copy]
-            loss = loss + self.worse_weight * (self.margin - copy_gaps).relu().mean()
+            loss = (
+                loss + self.settings.worse_weight * (self.settings.margin - copy_gaps).relu().mean()
+            )
         return {"loss": loss, "scores": scores}
 
 

@@ -287,10 +287,7 @@ def _trainer(
         model=Distillation(
             student,
             teacher,
-            temperature=config.temperature,
-            distance_weight=config.distance_weight,
-            english_weight=config.english_weight,
-            negatives=config.negatives,
+            config,
             start=copy.deepcopy(student) if outputs else None,
         ),
         args=trainer_settings(run, config, config.learning_rate),

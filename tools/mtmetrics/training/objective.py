@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mtmetrics.checks import language_pair
+from mtmetrics.training.configs import EncoderConfig
 from mtmetrics.training.corpus import WORD_LISTS, Pair, text_key
 from mtmetrics.training.labels import Output
 from mtmetrics.training.trainers import PlannedBatches
@@ -373,11 +374,9 @@ class Distillation(nn.Module):
         student: an encoder, cut off at its last layer.
         teacher: the frozen original, cut off at the layer that teaches. Its weights are not part of
             this module's state.
-        temperature: divides the cosines in both InfoNCE losses.
-        distance_weight: weight of part 3.
-        english_weight: weight of part 1.
-        negatives: highest number of goals of a batch that part 4 takes, evenly spaced. Each source
-            token is compared only with those of other sentences.
+        config: weights of the parts, temperature of the InfoNCE losses, and the highest number of goals of
+            a batch that part 4 takes, evenly spaced. Each source token is compared only with those of
+            other sentences.
         start: a copy of the student, which stays as it is when the training begins. Its weights are
             not part of this module's state. Only for batches of outputs.
     """
@@ -386,11 +385,7 @@ class Distillation(nn.Module):
         self,
         student: nn.Module,
         teacher: nn.Module,
-        *,
-        temperature: float,
-        distance_weight: float,
-        english_weight: float,
-        negatives: int,
+        config: EncoderConfig,
         start: nn.Module | None = None,
     ) -> None:
         super().__init__()
@@ -398,10 +393,8 @@ class Distillation(nn.Module):
         # Tuples hide the frozen encoders from nn.Module, so that checkpoints do not contain them.
         self._teacher = (teacher.eval().requires_grad_(False),)
         self._start = () if start is None else (start.eval().requires_grad_(False),)
-        self.temperature = temperature
-        self.negatives = negatives
-        self.distance_weight = distance_weight
-        self.english_weight = english_weight
+        # Not `config`, by which a trainer looks for the configuration of a `transformers` model.
+        self.settings = config
         width = student.config.hidden_size
         # Running mean of the teacher's vectors, and the number of batches in it. Checkpoints hold both
         # under these names.
@@ -443,17 +436,17 @@ class Distillation(nn.Module):
         goals = self._goals(teacher_ids, target["attention_mask"])
         english = encode(self.student, target)
         english_cosines = functional.cosine_similarity(english.vectors, goals.vectors, dim=-1)
-        loss = self.english_weight * (1 - english_cosines[goals.mask].mean())
+        loss = self.settings.english_weight * (1 - english_cosines[goals.mask].mean())
         if source is None:
             return {"loss": loss}
         sources = encode(self.student, source)
         similarities = unit_means(sources) @ unit_means(goals).T
-        loss = loss + symmetric_loss(similarities / self.temperature, shares_text)
+        loss = loss + symmetric_loss(similarities / self.settings.temperature, shares_text)
         source_units, goal_units = sources.units(), goals.units()
         source_cosines, goal_cosines = nearest_cosines(source_units, goal_units)
         source_distance = (1 - source_cosines[sources.mask]).mean()
         goal_distance = (1 - goal_cosines[goals.mask]).mean()
-        loss = loss + self.distance_weight * (source_distance + goal_distance)
+        loss = loss + self.settings.distance_weight * (source_distance + goal_distance)
         # Special tokens occur in every sentence, so they cannot be told apart by sentence.
         source_content = ~source["special_tokens_mask"].bool()
         goal_content = ~target["special_tokens_mask"].bool()
@@ -461,7 +454,7 @@ class Distillation(nn.Module):
             source_units.vectors, goal_units.vectors, goal_content, shares_text
         )
         cosines = torch.cat([source_cosines[..., None], negative_cosines], -1)
-        logits = (cosines / self.temperature)[source_content]
+        logits = (cosines / self.settings.temperature)[source_content]
         # The right answer is the first column, the nearest goal of the translation.
         answers = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
         return {"loss": loss + functional.cross_entropy(logits, answers)}
@@ -541,10 +534,12 @@ class Distillation(nn.Module):
         """
         goal_pairs, _ = content.nonzero(as_tuple=True)
         candidates = goal_units[content]
-        if len(candidates) > self.negatives:
+        if len(candidates) > self.settings.negatives:
             # Evenly spaced goals come from all sentences, and are the same in every run.
             last = len(candidates) - 1
-            positions = torch.linspace(0, last, self.negatives, device=candidates.device).long()
+            positions = torch.linspace(
+                0, last, self.settings.negatives, device=candidates.device
+            ).long()
             candidates = candidates[positions]
             goal_pairs = goal_pairs[positions]
         is_same_pair = torch.eye(len(goal_units), dtype=torch.bool, device=candidates.device)

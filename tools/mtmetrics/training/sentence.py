@@ -371,15 +371,17 @@ def evaluate_student(
         - ``pearson``, ``pearson_FILE``: see `corpus.correlations`, of the cosine of source and
           translation.
     """
+    from sentence_transformers.util import cos_sim
+
     source_vectors = _encode(student, [pair.source for pair in held])
     target_vectors = _encode(student, [pair.target for pair in held])
     losses = [np.square(side - vectors).mean() for side in (source_vectors, target_vectors)]
     result = {"mse": float(np.mean(losses))}
-    sources, targets = _unit_length(source_vectors), _unit_length(target_vectors)
     groups = np.array([pair.group for pair in held])
     precisions = []
     for name in np.unique(groups):
-        similarity = sources[groups == name] @ targets[groups == name].T
+        is_in_group = groups == name
+        similarity = cos_sim(source_vectors[is_in_group], target_vectors[is_in_group]).numpy()
         truth = np.arange(len(similarity))
         both = [precision_at(scores, 1, truth) for scores in (similarity, similarity.T)]
         precisions.append(float(np.mean(both)))
@@ -391,12 +393,6 @@ def evaluate_student(
     ]
     result |= corpus.correlations("pearson", similarities, tests)
     return {name: round(value, 6) for name, value in result.items()}
-
-
-def _unit_length(vectors: np.ndarray) -> np.ndarray:
-    """(n, d) vectors divided by their lengths; zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
 
 
 def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> np.ndarray:
