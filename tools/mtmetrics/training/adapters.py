@@ -33,22 +33,20 @@ _SIDES = ("source", "target")
 # `input_ids`, `attention_mask` and perhaps `token_type_ids` of the texts of one side, (B, T).
 Batch = dict[str, "torch.Tensor"]
 # A loss of a model and of the batches of both sides, as those of `mtmetrics.training.sentence`.
-Loss = Callable[["MeanPooled", Sequence[Batch], None], "torch.Tensor"]
+Loss = Callable[[Callable[[Batch], Batch], Sequence[Batch], None], "torch.Tensor"]
 
 
-class MeanPooled:
-    """A network that is called as a sentence-transformers model is, and gives the mean of its token
-    vectors."""
+def mean_pooled(network: "torch.nn.Module") -> Callable[[Batch], Batch]:
+    """The function that gives a batch the means of its token vectors, (B, d), as
+    ``sentence_embedding``; it is called as a sentence-transformers model is."""
 
-    def __init__(self, network: "torch.nn.Module") -> None:
-        self._network = network
-
-    def __call__(self, batch: Batch) -> Batch:
-        """Returns the vectors of a batch, (B, d), as ``sentence_embedding``."""
+    def encode(batch: Batch) -> Batch:
         mask = batch["attention_mask"]
-        states = self._network(**batch).last_hidden_state
+        states = network(**batch).last_hidden_state
         weights = mask[..., None].to(states.dtype)
         return {"sentence_embedding": (states * weights).sum(1) / weights.sum(1)}
+
+    return encode
 
 
 def check_start(start: Path, rank: int) -> None:
@@ -106,7 +104,7 @@ def adapter_trainer(
             *args: object,
             **kwargs: object,
         ) -> "torch.Tensor":
-            return loss(MeanPooled(model), [inputs[side] for side in _SIDES], None)
+            return loss(mean_pooled(model), [inputs[side] for side in _SIDES], None)
 
         def floating_point_ops(self, inputs: dict[str, Batch]) -> int:
             """Zero: nobody asks for them, and texts are not where they would be counted."""

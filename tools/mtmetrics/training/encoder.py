@@ -227,10 +227,10 @@ def _with_vocabulary(
     """Cuts the embeddings of a network to the vocabulary of `tokenizer`, in place. Returns the
     network."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
-    vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
-    embeddings = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
-    embeddings.weight = torch.nn.Parameter(vectors)
-    original.embeddings.word_embeddings = embeddings
+    vectors = original.embeddings.word_embeddings.weight.detach()[rows]
+    original.embeddings.word_embeddings = torch.nn.Embedding.from_pretrained(
+        vectors, freeze=False, padding_idx=tokenizer.pad_token_id
+    )
     original.config.vocab_size = len(tokenizer)
     for name in ("pad", "bos", "eos"):
         setattr(original.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
@@ -246,8 +246,9 @@ def _with_english_type(network: "BertModel") -> "BertModel":
     norm = embeddings.word_embeddings.weight.norm(dim=1).mean()
     usual = embeddings.token_type_embeddings.weight.detach()[0]
     moved = usual + _ENGLISH_SHIFT * norm * functional.normalize(direction, dim=0)
-    embeddings.token_type_embeddings = torch.nn.Embedding(2, width)
-    embeddings.token_type_embeddings.weight = torch.nn.Parameter(torch.stack([usual, moved]))
+    embeddings.token_type_embeddings = torch.nn.Embedding.from_pretrained(
+        torch.stack([usual, moved]), freeze=False
+    )
     network.config.type_vocab_size = 2
     return network
 

@@ -51,8 +51,6 @@ _LANGUAGE = "en"
 _TEXTS_PER_SAVE = 2048
 # The projection to the teacher's width begins as a least-squares fit to so many pairs.
 _PAIRS_FOR_PROJECTION = 10_000
-# The file in which a run keeps that fit.
-_PROJECTION = "array.npy"
 
 
 def train_contrastive(
@@ -194,7 +192,7 @@ def train_distil(
 
     set_seed(run.seed)
     learner = sentence_model(student_folder, run.device)
-    _fit_width(learner, run, data.train, taught)
+    _fit_width(learner, run.seed, data.train, taught)
     groups = decay_groups(learner.parameters(), config.weight_decay)
     labels = [row_of_text[english(pair)] for pair in data.train]
     trainer = DistilTrainer(
@@ -291,7 +289,7 @@ def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
 
 def _fit_width(
     student: "SentenceTransformer",
-    run: Run,
+    seed: int,
     train: Sequence[corpus.Pair],
     taught: Callable[[Sequence[corpus.Pair]], np.ndarray],
 ) -> None:
@@ -299,8 +297,8 @@ def _fit_width(
 
     Args:
         student: gets the projection as its last module.
-        run: keeps the projection, so that a resumed run begins with the same one.
-        train: the pairs from which it is fitted.
+        seed: of the choice of the pairs from which it is fitted.
+        train: the pairs to train on.
         taught: returns the teacher's vectors of pairs.
     """
     import torch
@@ -314,24 +312,18 @@ def _fit_width(
     if student_width == width:
         return
 
-    def fit(folder: Path) -> None:
-        # A random map would have the first steps drag the student away from all that it knows.
-        sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
-        texts = [pair.source for pair in sample] + [pair.target for pair in sample]
-        # Both sides of a pair have the teacher's vector of the English side as their target.
-        targets = np.tile(taught(sample), (2, 1))
-        weight, bias = least_squares_map(_encode(student, texts), targets)
-        np.save(folder / _PROJECTION, np.column_stack([weight, bias]))
-
-    # (d, s + 1): the weights, and the bias as the last column.
-    stored = np.load(run.once("projection", fit) / _PROJECTION, allow_pickle=False)
-    weight_and_bias = stored.astype(np.float32)
+    # A random map would have the first steps drag the student away from all that it knows.
+    sample = random.Random(seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
+    texts = [pair.source for pair in sample] + [pair.target for pair in sample]
+    # Both sides of a pair have the teacher's vector of the English side as their target.
+    targets = np.tile(taught(sample), (2, 1))
+    weight, bias = least_squares_map(_encode(student, texts), targets)
     projection = Dense(
         student_width,
         width,
         activation_function=torch.nn.Identity(),
-        init_weight=torch.tensor(weight_and_bias[:, :-1]),
-        init_bias=torch.tensor(weight_and_bias[:, -1]),
+        init_weight=torch.tensor(weight, dtype=torch.float32),
+        init_bias=torch.tensor(bias, dtype=torch.float32),
     )
     student.append(projection.to(student.device))
 
