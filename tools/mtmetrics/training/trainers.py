@@ -1,18 +1,15 @@
 """Parts that several trainings share: the settings of a `transformers` trainer, groups of parameters
-for its optimiser, trainers that judge by a method of their own, and batches that are planned."""
+for its optimiser, trainers that judge by a function of their own, and batches that are planned."""
 
-import json
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.errors import require_extra
-from mtmetrics.io.atomic import write_json
 from mtmetrics.training.configs import Epochs, Steps
 from mtmetrics.training.run import Run
 
@@ -20,9 +17,6 @@ if TYPE_CHECKING:
     import torch
     from torch.utils.data import Sampler
     from transformers import TrainingArguments
-
-# The file of the folder in which `train_and_judge` keeps the judgement before.
-_JUDGEMENT = "judgement.json"
 
 
 def trainer_settings(
@@ -158,12 +152,7 @@ class Judging:
 
 def train_and_judge(run: Run, trainer: Judging) -> dict[str, object]:
     """Trains a trainer; returns its judgements before and after, for the record."""
-
-    def judge(folder: Path) -> None:
-        write_json(folder / _JUDGEMENT, trainer.judgement())
-
-    path = run.once("before", judge) / _JUDGEMENT
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = trainer.judgement()
     run.train(trainer)
     return {"before_training": before, "result": trainer.judgement()}
 
