@@ -2,8 +2,8 @@
 artifact that is written at its end.
 
 A training takes a `Run` and goes through its methods in this order: `open` with the settings
-(`config`) and the files; `once` or `tokenizers` for all that is computed before; `train`
-for a `transformers` trainer; `artifact` for the folder, which the training fills and returns. Models
+(`config`) and the files; `tokenizers` for vocabularies that it makes; `train` for a
+`transformers` trainer; `artifact` for the folder, which the training fills and returns. Models
 are named as for `mtmetrics.artifacts.models.model_folder`. A training raises an InputError where
 files or settings cannot be used, and an ArtifactError where a model cannot be found or loaded.
 """
@@ -60,8 +60,8 @@ class Run:
     """The place and the seed of a training, and how it goes on after an interruption.
 
     The same call of a training goes on where it was interrupted: files and settings of the work
-    folder must be those of the call, a step that is `once` done is not repeated, and the trainer
-    goes on from its last checkpoint.
+    folder must be those of the call, tokenizers are made once, and the trainer goes on from its last
+    checkpoint.
 
     Args:
         output: the artifact folder to make.
@@ -194,34 +194,23 @@ class Run:
                 "discard it, or another --work"
             )
 
-    def once(self, name: str, produce: Callable[[Path], None]) -> Path:
-        """The folder of a name in the work folder; where there is none yet, `produce` fills it.
-
-        The folder is whole or absent: `produce` writes into a temporary one. One process produces,
-        and the others wait for it.
-        """
-        folder = self.work / name
-        with self.main_first():
-            if not folder.exists():
-                with atomic_folder(folder) as temporary:
-                    produce(temporary)
-        return folder
-
     def tokenizers(
         self,
         make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]],
     ) -> "dict[str, PreTrainedTokenizerFast]":
-        """The tokenizers by name that `make` returns, made `once`."""
+        """The tokenizers by name that `make` returns. They are kept in the work folder and made
+        once; one process makes them, and the others wait for it."""
         from transformers import PreTrainedTokenizerFast
 
-        def save(folder: Path) -> None:
-            for name, tokenizer in make().items():
-                save_tokenizer(tokenizer, folder / name)
-
-        folders = sorted(self.once("tokenizers", save).iterdir())
+        folder = self.work / "tokenizers"
+        with self.main_first():
+            if not folder.exists():
+                with atomic_folder(folder) as temporary:
+                    for name, tokenizer in make().items():
+                        save_tokenizer(tokenizer, temporary / name)
         return {
-            folder.name: PreTrainedTokenizerFast.from_pretrained(folder, trust_remote_code=False)
-            for folder in folders
+            path.name: PreTrainedTokenizerFast.from_pretrained(path, trust_remote_code=False)
+            for path in sorted(folder.iterdir())
         }
 
     def train(self, trainer: "Trainer") -> None:
