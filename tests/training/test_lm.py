@@ -59,8 +59,8 @@ def test_texts_in_a_row_do_not_see_each_other_and_long_ones_are_cut(
     tokenizer, model = loaded
     texts = ["the old dog", "a book", "the new river likes the tree ."]
     packed = pack(tokenizer, texts, 48)
-    assert len(packed) == 1
-    row = packed[0]
+    assert len(packed.rows) == 1
+    row = packed.rows[0]
     with torch.no_grad():
         together = model(
             row["input_ids"][None], position_ids=row["position_ids"][None], use_cache=False
@@ -74,7 +74,7 @@ def test_texts_in_a_row_do_not_see_each_other_and_long_ones_are_cut(
             place += len(ids)
     assert (row["labels"][place:] == -100).all()
     packed = pack(tokenizer, ["tree " * 200, "tree"], 48)
-    assert (packed.cut, len(packed)) == (1, 2)
+    assert (packed.cut, len(packed.rows)) == (1, 2)
 
 
 def test_weights_repeat_an_origin_in_training_only(toy_lines: Path, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from toys import unigram_pieces
 from transformers import BertModel
 
 from mtmetrics.training import objective
+from mtmetrics.training.configs import EncoderConfig
 from mtmetrics.training.corpus import Pair
 from mtmetrics.training.labels import Output
 
-WEIGHTS = {"temperature": 0.05, "distance_weight": 2.0, "english_weight": 4.0, "negatives": 8}
+CONFIG = EncoderConfig(negatives=8)
 PAIRS = [Pair("das haus", "the house", "x", "de-en"), Pair("der hund", "dog sees", "x", "de-en")]
 
 
@@ -39,7 +40,9 @@ def test_token_similarity_by_hand() -> None:
     target_mask = torch.tensor([[True, True], [True, False]])
     # First target: its tokens offer the source 1 and 0.6, and get 1 and 0.8; second: they offer 0
     # and 1, and get 1.
-    similarities = objective.token_similarity(source, source_mask, target, target_mask)
+    similarities = objective.token_similarity(
+        objective.Tokens(source, source_mask), objective.Tokens(target, target_mask)
+    )
     assert similarities.tolist() == pytest.approx([(0.8 + 0.9) / 2, (0.5 + 1.0) / 2])
 
 
@@ -57,7 +60,19 @@ def distillation(multilingual: Path) -> objective.Distillation:
     student, teacher = (
         BertModel.from_pretrained(multilingual, add_pooling_layer=False) for _ in range(2)
     )
-    return objective.Distillation(student, teacher, **WEIGHTS)
+    return objective.Distillation(student, teacher, CONFIG)
+
+
+def texts(ids: list[list[int]]) -> dict[str, torch.Tensor]:
+    """Tokens of texts without padding, the first and the last of which are special ones."""
+    numbers = torch.tensor(ids)
+    is_special = torch.zeros_like(numbers)
+    is_special[:, [0, -1]] = 1
+    return {
+        "input_ids": numbers,
+        "attention_mask": torch.ones_like(numbers),
+        "special_tokens_mask": is_special,
+    }
 
 
 def test_the_teacher_is_frozen_and_no_part_of_the_state(
@@ -65,17 +80,15 @@ def test_the_teacher_is_frozen_and_no_part_of_the_state(
 ) -> None:
     names = set(distillation.state_dict()) - {"target_mean", "batches"}
     assert all(name.startswith("student.") for name in names)
-    ids, mask = torch.tensor([[0, 7, 9, 2], [0, 8, 10, 2]]), torch.ones(2, 4, dtype=torch.bool)
-    content = torch.tensor([[False, True, True, False]] * 2)
+    target = texts([[0, 7, 9, 2], [0, 8, 10, 2]])
+    ids = target["input_ids"]
+    source = {**target, "input_ids": ids.flip(0)}
+    shares_text = torch.zeros(2, 2, dtype=torch.bool)
     batch = {
-        "target_ids": ids,
-        "target_mask": mask,
-        "target_content": content,
+        "target": target,
         "teacher_ids": ids,
-        "source_ids": ids.flip(0),
-        "source_mask": mask,
-        "source_content": content,
-        "shares_text": torch.zeros(2, 2, dtype=torch.bool),
+        "source": source,
+        "shares_text": shares_text,
     }
     distillation.train()(**batch)["loss"].backward()
     [teacher] = distillation._teacher
@@ -83,7 +96,7 @@ def test_the_teacher_is_frozen_and_no_part_of_the_state(
     assert distillation.student.embeddings.word_embeddings.weight.grad.abs().sum() > 0
     # The mean of the first batch is the running mean, and an evaluation does not move it.
     before = distillation.target_mean.clone()
-    states = objective.encode(teacher, ids, mask)
+    states = objective.encode(teacher, target).vectors
     assert before.tolist() == pytest.approx(states.flatten(0, 1).mean(0).tolist(), abs=1e-5)
     distillation.eval()(**batch)
     assert torch.equal(distillation.target_mean, before)
@@ -92,27 +105,23 @@ def test_the_teacher_is_frozen_and_no_part_of_the_state(
 def test_the_right_translation_costs_less_than_another_one(
     distillation: objective.Distillation,
 ) -> None:
-    ids, mask = torch.tensor([[0, 7, 9, 2], [0, 8, 10, 2]]), torch.ones(2, 4, dtype=torch.bool)
-    content = torch.tensor([[False, True, True, False]] * 2)
-    both = {"target_ids": ids, "target_mask": mask, "target_content": content, "teacher_ids": ids}
-    source = {
-        "source_mask": mask,
-        "source_content": content,
-        "shares_text": torch.zeros(2, 2, dtype=torch.bool),
-    }
+    target = texts([[0, 7, 9, 2], [0, 8, 10, 2]])
+    both = {"target": target, "teacher_ids": target["input_ids"]}
+    shares_text = torch.zeros(2, 2, dtype=torch.bool)
+    other = {**target, "input_ids": target["input_ids"].flip(0)}
     distillation.train()(**both)  # the running mean
     distillation.eval()
-    right = distillation(**both, **source, source_ids=ids)["loss"].item()
-    wrong = distillation(**both, **source, source_ids=ids.flip(0))["loss"].item()
+    right = distillation(**both, source=target, shares_text=shares_text)["loss"].item()
+    wrong = distillation(**both, source=other, shares_text=shares_text)["loss"].item()
     assert right + 1 < wrong
 
 
 def test_in_english_steps_there_are_english_texts_alone(batches_of: object) -> None:
     batches = batches_of(english_only_share=0.5, worsened_share=0.0)
-    is_english = ["source_ids" not in batches[step] for step in range(40)]
+    is_english = ["source" not in batches[step] for step in range(40)]
     assert 8 < sum(is_english) < 32
     batch = batches[is_english.index(True)]
-    assert torch.equal(batch["target_ids"], batch["teacher_ids"])
+    assert torch.equal(batch["target"]["input_ids"], batch["teacher_ids"])
 
 
 def test_the_teacher_does_not_read_untranslated_words(batches_of: object) -> None:
@@ -122,9 +131,9 @@ def test_the_teacher_does_not_read_untranslated_words(batches_of: object) -> Non
     unread = 0
     for step in range(40):
         batch = batches[step]
-        is_hidden = batch["teacher_ids"] != batch["target_ids"]
+        is_hidden = batch["teacher_ids"] != batch["target"]["input_ids"]
         assert set(batch["teacher_ids"][is_hidden].tolist()) <= {tokenizer.unk_token_id}
-        assert set(batch["target_ids"][is_hidden].tolist()) <= german
+        assert set(batch["target"]["input_ids"][is_hidden].tolist()) <= german
         assert not german & set(batch["teacher_ids"].flatten().tolist())
         unread += int(is_hidden.sum())
     assert unread > 10
@@ -151,13 +160,14 @@ def test_a_copy_costs_more_the_more_it_is_like_its_source() -> None:
     source = torch.nn.functional.one_hot(torch.tensor([[0, 1]]), 4).float()
     unlike = torch.nn.functional.one_hot(torch.tensor([[2, 3]]), 4).float()
     mask = torch.ones(1, 2, dtype=torch.bool)
+    sources = objective.Tokens(source, mask)
     losses = [
-        objective.copy_loss(source, mask, copies, mask, mask)
+        objective.copy_loss(sources, objective.Tokens(copies, mask), mask)
         for copies in (source, source + 2 * unlike, unlike)
     ]
     assert losses[0] > losses[1] > losses[2] == 0
     nothing = torch.zeros(1, 2, dtype=torch.bool)
-    assert objective.copy_loss(source, mask, source, mask, nothing) == 0
+    assert objective.copy_loss(sources, sources, nothing) == 0
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0])
@@ -202,7 +212,7 @@ def test_outputs_of_one_pair_meet_in_a_step(batches_of) -> None:
     batches.plan = [np.arange(4)] * 8
     for step in range(8):
         batch = batches[step]
-        assert {len(batch[f"{side}_ids"]) for side in ("source", "target", "reference")} == {4}
+        assert {len(batch[side]["input_ids"]) for side in ("source", "target", "reference")} == {4}
         assert "shares_text" not in batch
 
 

@@ -113,7 +113,7 @@ def test_stages_that_nobody_asks_for_stay(production):
         kept, other = (stages.run(name, lambda folder: {}) for name in ("kept", "other"))
     with production.stages() as stages:
         stages.run("kept", lambda folder: {})
-        assert list(stages.counts()) == ["kept"]
+        assert list(stages.counts) == ["kept"]
         assert stages.run("other", lambda folder: pytest.fail("repeated")) == other
     assert kept.folder.is_dir()
 

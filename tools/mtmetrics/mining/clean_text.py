@@ -1,7 +1,6 @@
 """Monolingual text for mining: which lines are one clean sentence (Appendix B of Belouadi and Eger,
 2023)."""
 
-import hashlib
 import random
 import re
 from collections import Counter
@@ -60,11 +59,14 @@ def prepare(lines: Iterable[str], language: str, *, name: str, identify: bool = 
     identified = language_identifier(language) if identify else lambda _: language
     removed = Counter[str]()
     languages = Counter[str]()
-    seen: set[bytes] = set()
+    seen: set[str] = set()
     kept: list[str] = []
     for line in lines:
         sentence = " ".join(line.split())
-        reason = _flaw(sentence) or _repetition(sentence, seen) or _wrong_length(tokens(sentence))
+        reason = _flaw(sentence)
+        if not reason:
+            reason = "repeated" if sentence in seen else _wrong_length(tokens(sentence))
+            seen.add(sentence)
         if not reason:
             its_language = identified(sentence)
             languages[its_language] += 1
@@ -116,14 +118,6 @@ def _has_several(sentence: str) -> bool:
     return any(start.isalpha() and not start.islower() for start in starts) or bool(
         _UNSPACED_BOUNDARY.search(sentence)
     )
-
-
-def _repetition(sentence: str, seen: set[bytes]) -> str:
-    key = hashlib.blake2b(sentence.encode(), digest_size=8).digest()
-    if key in seen:
-        return "repeated"
-    seen.add(key)
-    return ""
 
 
 def _wrong_length(tokens: Sequence[str]) -> str:

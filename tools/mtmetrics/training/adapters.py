@@ -17,41 +17,36 @@ from mtmetrics.artifacts.models import (
     transformers_network,
 )
 from mtmetrics.artifacts.pickles import save_tensors
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import write_atomic
 from mtmetrics.training.configs import ContrastiveConfig
-from mtmetrics.training.corpus import WORD_LISTS, Pair
+from mtmetrics.training.corpus import Pair, languages_of
 
 if TYPE_CHECKING:
     import torch
     from peft import PeftModel
-    from transformers import PreTrainedTokenizerBase, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
 # alpha / r, the weight of the product of the two matrices.
 _SCALE = 2
 _SIDES = ("source", "target")
-# Side -> the key of its token types in a row.
-_TYPE_KEYS = {side: f"{side}_types" for side in _SIDES}
 # `input_ids`, `attention_mask` and perhaps `token_type_ids` of the texts of one side, (B, T).
 Batch = dict[str, "torch.Tensor"]
 # A loss of a model and of the batches of both sides, as those of `mtmetrics.training.sentence`.
-Loss = Callable[["MeanPooled", Sequence[Batch], None], "torch.Tensor"]
+Loss = Callable[[Callable[[Batch], Batch], Sequence[Batch], None], "torch.Tensor"]
 
 
-class MeanPooled:
-    """A network that is called as a sentence-transformers model is, and gives the mean of its token
-    vectors."""
+def mean_pooled(network: "torch.nn.Module") -> Callable[[Batch], Batch]:
+    """The function that gives a batch the means of its token vectors, (B, d), as
+    ``sentence_embedding``; it is called as a sentence-transformers model is."""
 
-    def __init__(self, network: "torch.nn.Module") -> None:
-        self._network = network
-
-    def __call__(self, batch: Batch) -> Batch:
-        """Returns the vectors of a batch, (B, d), as ``sentence_embedding``."""
+    def encode(batch: Batch) -> Batch:
         mask = batch["attention_mask"]
-        states = self._network(**batch).last_hidden_state
+        states = network(**batch).last_hidden_state
         weights = mask[..., None].to(states.dtype)
         return {"sentence_embedding": (states * weights).sum(1) / weights.sum(1)}
+
+    return encode
 
 
 def check_start(start: Path, rank: int) -> None:
@@ -109,19 +104,18 @@ def adapter_trainer(
             *args: object,
             **kwargs: object,
         ) -> "torch.Tensor":
-            return loss(MeanPooled(model), [inputs[side] for side in _SIDES], None)
+            return loss(mean_pooled(model), [inputs[side] for side in _SIDES], None)
 
         def floating_point_ops(self, inputs: dict[str, Batch]) -> int:
             """Zero: nobody asks for them, and texts are not where they would be counted."""
             return 0
 
-    tokenizer = pretrained_tokenizer(start)
     settings.label_names = []
     return AdapterTrainer(
         model=_with_new_adapters(start, config.adapter_rank),
         args=settings,
-        train_dataset=_tokenised(start, tokenizer, pairs, config.max_pieces),
-        data_collator=_padding(tokenizer),
+        train_dataset=pairs,
+        data_collator=_collator(start, pairs, config.max_pieces),
     )
 
 
@@ -149,71 +143,56 @@ def _with_new_adapters(start: Path, rank: int) -> "PeftModel":
     return model
 
 
-def _tokenised(
-    start: Path, tokenizer: "PreTrainedTokenizerBase", pairs: Sequence[Pair], pieces: int
-) -> list[dict[str, list[int]]]:
-    """Token ids of both sides of each pair, cut at a number of pieces, and under `_TYPE_KEYS` the
-    token types of sides whose language has a tokenizer of its own."""
+def _collator(
+    start: Path,
+    pairs: Sequence[Pair],
+    pieces: int,
+) -> Callable[[list[Pair]], dict[str, Batch]]:
+    """The function that makes a batch of either side of some of the pairs: their texts cut at a
+    number of pieces, and padded on the right."""
+    from transformers import DataCollatorWithPadding
+
+    tokenizer = pretrained_tokenizer(start)
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token_id = 0  # any token will do, since attention is masked there
     readers = language_tokenizers(start)
     limit = min(pieces, tokenizer.model_max_length)
     groups = dict.fromkeys(pair.group for pair in pairs)
     languages = {group: _languages(group, list(readers)) for group in groups}
-    rows: list[dict[str, list[int]]] = [{} for _ in pairs]
-    for number, side in enumerate(_SIDES):
-        by_language: dict[str, list[int]] = {}
-        for row, pair in enumerate(pairs):
-            by_language.setdefault(languages[pair.group][number], []).append(row)
-        for language, numbers in by_language.items():
-            reader = readers.get(language, tokenizer)
-            texts = [getattr(pairs[row], side) for row in numbers]
-            encoded = reader(texts, truncation=True, max_length=limit)
-            for row, ids in zip(numbers, encoded["input_ids"], strict=True):
-                rows[row][side] = ids
-            if language in readers:
-                types = [encoding.type_ids for encoding in encoded.encodings]
-                for row, types_of_text in zip(numbers, types, strict=True):
-                    rows[row][_TYPE_KEYS[side]] = types_of_text
-    return rows
+    pad = DataCollatorWithPadding(tokenizer)
+
+    def collate(batch: list[Pair]) -> dict[str, Batch]:
+        sides = {}
+        for number, side in enumerate(_SIDES):
+            encoded = []
+            for pair in batch:
+                reader = readers.get(languages[pair.group][number], tokenizer)
+                text = getattr(pair, side)
+                # Token types belong to encoders with a tokenizer for English; many others have none.
+                encoded.append(
+                    reader(
+                        text,
+                        truncation=True,
+                        max_length=limit,
+                        return_token_type_ids=bool(readers),
+                    )
+                )
+            sides[side] = dict(pad(encoded))
+        return sides
+
+    return collate
 
 
 def _languages(group: str, own: Sequence[str]) -> tuple[str, str]:
     """The languages of a file of pairs; two blanks where the encoder reads all languages alike."""
     if not own:
         return "", ""
-    try:
-        return language_pair(group.removesuffix(WORD_LISTS))
-    except InputError as error:
-        rule = (
-            f"the encoder reads {' '.join(own)} with a vocabulary of its own, so each file's name "
-            "begins with its language pair, e.g. de-en.jsonl"
-        )
-        raise InputError(f"--parallel {group}: {rule} ({error})") from None
-
-
-def _padding(
-    tokenizer: "PreTrainedTokenizerBase",
-) -> Callable[[list[dict[str, list[int]]]], dict[str, Batch]]:
-    """The function that makes a batch of either side of rows, padded on the right."""
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    def padded(rows: list[dict[str, list[int]]]) -> dict[str, Batch]:
-        batch = {}
-        for side in _SIDES:
-            ids = [torch.tensor(row[side]) for row in rows]
-            batch[side] = {
-                "input_ids": pad_sequence(ids, True, tokenizer.pad_token_id or 0),
-                "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], True, 0),
-            }
-            # Many encoders have no types, so these are given only where a tokenizer made some.
-            if any(_TYPE_KEYS[side] in row for row in rows):
-                types = [
-                    torch.tensor(row.get(_TYPE_KEYS[side], [0] * len(row[side]))) for row in rows
-                ]
-                batch[side]["token_type_ids"] = pad_sequence(types, True, 0)
-        return batch
-
-    return padded
+    rule = (
+        f"the encoder reads {' '.join(own)} with a vocabulary of its own, so each file's name "
+        "begins with its language pair, e.g. de-en.jsonl"
+    )
+    return languages_of(group, rule)
 
 
 def save_adapters(model: "PeftModel", start: Path, pairs: Sequence[Pair], folder: Path) -> None:
@@ -254,7 +233,7 @@ def _card_languages(pairs: Sequence[Pair]) -> list[str]:
     languages: dict[str, None] = {}
     for group in dict.fromkeys(pair.group for pair in pairs):
         try:
-            languages |= dict.fromkeys(language_pair(group.removesuffix(WORD_LISTS)))
+            languages |= dict.fromkeys(languages_of(group, "a language pair is needed"))
         except InputError:
             return ["multilingual"]
     return list(languages)

@@ -436,9 +436,8 @@ class Objective(torch.nn.Module):
     def __init__(self, member: ComposedMember, config: CompositionConfig) -> None:
         super().__init__()
         self.member = member
-        self.difference_weight = config.difference_weight
-        self.worse_weight = config.worse_weight
-        self.margin = config.margin
+        # Not `config`, by which a trainer looks for the configuration of a `transformers` model.
+        self.settings = config
 
     def forward(
         self,
@@ -473,17 +472,19 @@ class Objective(torch.nn.Module):
             ).float()
         is_judged = ~human.isnan()
         loss = huber_loss(scores[is_judged], human[is_judged])
-        if self.difference_weight:
+        if self.settings.difference_weight:
             is_pair = (unit[:, None] == unit) & is_judged[:, None] & is_judged
             first, second = is_pair.triu(1).nonzero(as_tuple=True)
             if len(first):
                 score_gaps = scores[first] - scores[second]
                 human_gaps = human[first] - human[second]
-                loss = loss + self.difference_weight * huber_loss(score_gaps, human_gaps)
+                loss = loss + self.settings.difference_weight * huber_loss(score_gaps, human_gaps)
         is_copy = better >= 0
         if is_copy.any():
             copy_gaps = scores[better[is_copy]] - scores[is_copy]
-            loss = loss + self.worse_weight * (self.margin - copy_gaps).relu().mean()
+            loss = (
+                loss + self.settings.worse_weight * (self.settings.margin - copy_gaps).relu().mean()
+            )
         return {"loss": loss, "scores": scores}
 
 
@@ -498,30 +499,26 @@ def _trainer(
     began as the encoder's have a learning rate of their own."""
     from transformers import set_seed
 
-    class PairTrainer(Judging, planned_trainer()):
-        """Evaluates on the held-back judgements."""
-
-        def judge(self) -> dict[str, float]:
-            model = self.model.eval()
-            device = next(model.parameters()).device
-            pairs = held.examples.pairs
-            scores = np.empty(len(pairs))
-            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                for number, rows in enumerate(held.plan):
-                    batch = {name: values.to(device) for name, values in held[number].items()}
-                    scores[rows] = model(**batch)["scores"].cpu().numpy()
-            model.train()
-            return agreement(scores, pairs, [f"{pair.group}_{pair.against}" for pair in pairs])
+    def judge(model: Objective) -> dict[str, float]:
+        device = next(model.parameters()).device
+        pairs = held.examples.pairs
+        scores = np.empty(len(pairs))
+        with torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
+            for number, rows in enumerate(held.plan):
+                batch = {name: values.to(device) for name, values in held[number].items()}
+                scores[rows] = model(**batch)["scores"].cpu().numpy()
+        return agreement(scores, pairs, [f"{pair.group}_{pair.against}" for pair in pairs])
 
     set_seed(run.seed)
-    of_layers = list(member.pairs.layers.parameters())
-    layer_ids = {id(values) for values in of_layers}
-    others = [values for values in member.parameters() if id(values) not in layer_ids]
+    others = [
+        values for name, values in member.named_parameters() if not name.startswith("pairs.layers.")
+    ]
     groups = [
-        *decay_groups(of_layers, config.weight_decay, lr=config.layer_lr),
+        *decay_groups(member.pairs.layers.parameters(), config.weight_decay, lr=config.layer_lr),
         *decay_groups(others, config.weight_decay, lr=config.other_lr),
     ]
-    return PairTrainer(
+    return planned_trainer(
+        judge,
         model=Objective(member, config),
         args=trainer_settings(run, config, config.other_lr, steps=len(batches)),
         train_dataset=batches,

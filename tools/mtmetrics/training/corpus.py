@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, short_name
 from mtmetrics.io.tables import jsonl_rows, word_pair_rows
@@ -184,8 +185,6 @@ def _without_texts_of(tests: Sequence[Judged], pairs: list[Pair]) -> list[Pair]:
     for test in tests:
         for column in (test.sources, test.predictions, test.references):
             test_keys.update(text_key(text) for text in column if text)
-    if not test_keys:  # the keys of all pairs would be made for nothing
-        return pairs
     return [
         pair
         for pair in pairs
@@ -343,6 +342,15 @@ def read_pairs(
             "the parallel files hold no row that may be used; check --exclude-origin and --cap"
         )
     return pairs, counts
+
+
+def languages_of(group: str, rule: str) -> tuple[str, str]:
+    """The languages of a group of pairs, as its name says; an InputError with the rule for names
+    where it names none."""
+    try:
+        return language_pair(group.removesuffix(WORD_LISTS))
+    except InputError as error:
+        raise InputError(f"--parallel {group}: {rule} ({error})") from None
 
 
 def read_lines(

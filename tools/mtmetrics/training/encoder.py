@@ -6,6 +6,7 @@ rest by `mtmetrics.training.objective.Distillation`. `evaluate` measures the stu
 
 import copy
 import dataclasses
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from mtmetrics.training.objective import (
     SentenceBatches,
     encode,
     token_similarity,
+    tokenised,
     unit_means,
 )
 from mtmetrics.training.run import Run, pinned, save_model
@@ -142,14 +144,12 @@ def _outputs_by_pair(
     Sources of the judged segments are left out.
     """
     judged_sources = {corpus.text_key(text) for segments in tests for text in segments.sources}
-    by_source: dict[tuple[str, str], list[labels.Output]] = {}
+    by_pair: defaultdict[str, defaultdict[str, list[labels.Output]]]
+    by_pair = defaultdict(lambda: defaultdict(list))
     for output in labels.read_outputs(files) if files else []:
         if corpus.text_key(output.source) not in judged_sources:
-            by_source.setdefault((output.pair, output.source), []).append(output)
-    by_pair: dict[str, list[list[labels.Output]]] = {}
-    for (pair, _), outputs_of_source in by_source.items():
-        by_pair.setdefault(pair, []).append(outputs_of_source)
-    return by_pair
+            by_pair[output.pair][output.source].append(output)
+    return {pair: list(by_source.values()) for pair, by_source in by_pair.items()}
 
 
 def _load_original(
@@ -227,10 +227,10 @@ def _with_vocabulary(
     """Cuts the embeddings of a network to the vocabulary of `tokenizer`, in place. Returns the
     network."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
-    vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
-    embeddings = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
-    embeddings.weight = torch.nn.Parameter(vectors)
-    original.embeddings.word_embeddings = embeddings
+    vectors = original.embeddings.word_embeddings.weight.detach()[rows]
+    original.embeddings.word_embeddings = torch.nn.Embedding.from_pretrained(
+        vectors, freeze=False, padding_idx=tokenizer.pad_token_id
+    )
     original.config.vocab_size = len(tokenizer)
     for name in ("pad", "bos", "eos"):
         setattr(original.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
@@ -246,8 +246,9 @@ def _with_english_type(network: "BertModel") -> "BertModel":
     norm = embeddings.word_embeddings.weight.norm(dim=1).mean()
     usual = embeddings.token_type_embeddings.weight.detach()[0]
     moved = usual + _ENGLISH_SHIFT * norm * functional.normalize(direction, dim=0)
-    embeddings.token_type_embeddings = torch.nn.Embedding(2, width)
-    embeddings.token_type_embeddings.weight = torch.nn.Parameter(torch.stack([usual, moved]))
+    embeddings.token_type_embeddings = torch.nn.Embedding.from_pretrained(
+        torch.stack([usual, moved]), freeze=False
+    )
     network.config.type_vocab_size = 2
     return network
 
@@ -265,16 +266,10 @@ def _trainer(
     embeddings have a separate learning rate."""
     from transformers import set_seed
 
-    class PairTrainer(Judging, planned_trainer()):
-        """Evaluates on held-back pairs and judged segments."""
-
-        def judge(self) -> dict[str, float]:
-            model = self.model.eval()
-            device = next(model.parameters()).device
-            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=config.bf16):
-                judgement = evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
-            model.train()
-            return judgement
+    def judge(model: Distillation) -> dict[str, float]:
+        device = student.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=config.bf16):
+            return evaluate(model, held_back, data.tests, tokenizers, config.max_pieces)
 
     set_seed(run.seed)
     # The held-back pairs of each group are one batch.
@@ -288,14 +283,12 @@ def _trainer(
         parameter_groups.append(
             {"params": [word_vectors], "lr": config.vector_lr, "weight_decay": 0.0}
         )
-    return PairTrainer(
+    return planned_trainer(
+        judge,
         model=Distillation(
             student,
             teacher,
-            temperature=config.temperature,
-            distance_weight=config.distance_weight,
-            english_weight=config.english_weight,
-            negatives=config.negatives,
+            config,
             start=copy.deepcopy(student) if outputs else None,
         ),
         args=trainer_settings(run, config, config.learning_rate),
@@ -377,33 +370,14 @@ def _similarities(
     similarities = np.zeros((2, len(segments)))
     for begin in range(0, len(by_length), _TEXTS_PER_BATCH):
         rows = by_length[begin : begin + _TEXTS_PER_BATCH]
-        source = _encoded(student, tokenizers["others"], segments.sources, rows, max_pieces)
-        english = _encoded(student, tokenizers["english"], segments.predictions, rows, max_pieces)
-        similarities[0, rows] = token_similarity(*source, *english).float().cpu().numpy()
-        similarities[1, rows] = (unit_means(*source) * unit_means(*english)).sum(-1).cpu().numpy()
+        sources = [segments.sources[row] for row in rows]
+        predictions = [segments.predictions[row] for row in rows]
+        source = tokenised(tokenizers["others"], sources, max_pieces)
+        english = tokenised(tokenizers["english"], predictions, max_pieces)
+        source_tokens = encode(student, source.to(student.device))
+        english_tokens = encode(student, english.to(student.device))
+        by_token = token_similarity(source_tokens, english_tokens)
+        by_mean = (unit_means(source_tokens) * unit_means(english_tokens)).sum(-1)
+        similarities[0, rows] = by_token.float().cpu().numpy()
+        similarities[1, rows] = by_mean.cpu().numpy()
     return similarities
-
-
-def _encoded(
-    student: "BertModel",
-    tokenizer: "PreTrainedTokenizerFast",
-    texts: Sequence[str],
-    rows: np.ndarray,
-    max_pieces: int,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Encodes the n texts at some positions.
-
-    Returns:
-        (n, t, d) token vectors; and (n, t) bool, false at padding.
-    """
-    device = next(student.parameters()).device
-    encoded = tokenizer(
-        [texts[row] for row in rows],
-        truncation=True,
-        max_length=max_pieces,
-        padding=True,
-        return_tensors="pt",
-        return_token_type_ids=True,
-    ).to(device)
-    mask = encoded["attention_mask"].bool()
-    return encode(student, encoded["input_ids"], mask, encoded["token_type_ids"]), mask

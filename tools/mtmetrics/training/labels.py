@@ -227,9 +227,9 @@ def worsened_copies(
     for row in rows:
         output = outputs[row]
         worsening = worsenings[_target(output)]
-        copy_and_kind = worsening.any_copy(output.translation, output.source)
-        if copy_and_kind is not None:
-            copies.append((output, float(labels[row]), copy_and_kind[0]))
+        copy = worsening.any_copy(output.translation, output.source)
+        if copy is not None:
+            copies.append((output, float(labels[row]), copy))
     return copies
 
 

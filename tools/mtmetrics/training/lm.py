@@ -9,12 +9,11 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import torch
 from torch.optim import AdamW, Muon, Optimizer
-from torch.utils.data import default_collate
+from torch.utils.data import DataLoader
 
 from mtmetrics.checks import choice
 from mtmetrics.errors import InputError
@@ -22,9 +21,10 @@ from mtmetrics.training import corpus
 from mtmetrics.training.configs import LMConfig
 from mtmetrics.training.run import Run, save_model
 from mtmetrics.training.trainers import decay_groups, trainer_settings
-from mtmetrics.training.vocabulary import as_pretrained, train_bpe
+from mtmetrics.training.vocabulary import as_pretrained, token_ids, train_bpe
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, Trainer
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 _IGNORED = -100
 # Rows that `pack` may still add texts to.
 _OPEN_ROWS = 32
-_TEXTS_PER_CALL = 10_000
 # Rows that `perplexity` computes together.
 _ROWS_PER_EVALUATION = 32
 
@@ -80,7 +79,7 @@ def train_lm(
     random.Random(run.seed).shuffle(repeated)
     packed = pack(tokenizer, repeated, config.context)
     packed_held = pack(tokenizer, held, config.context)
-    log.info("%d tokens per epoch in %d rows", packed.tokens, len(packed))
+    log.info("%d tokens per epoch in %d rows", packed.tokens, len(packed.rows))
 
     trainer = _trainer(run, config, tokenizer, packed, packed_held)
     run.train(trainer)
@@ -168,57 +167,19 @@ def _split(
     return train, list(held.values())
 
 
-class PackedTexts:
-    """Map-style dataset of rows of `context` tokens, each filled with whole texts.
-
-    Args:
-        rows: for each row the token ids of its texts.
-        context: number of tokens of a row.
-        start: id of the token that begins a text.
-        pad: id of the token behind the last text of a row.
-        cut: the number of texts that were cut.
+class PackedTexts(NamedTuple):
+    """Rows of tokens, each filled with whole texts.
 
     Attributes:
-        ids: (rows, context) token ids.
-        positions: (rows, context) positions of the tokens in their texts.
+        rows: ``input_ids``, ``labels`` and ``position_ids``, the positions of the tokens in their
+            texts, of each row.
         tokens: the number of tokens, padding not counted.
         cut: the number of texts that were cut.
     """
 
-    def __init__(
-        self,
-        rows: list[list[list[int]]],
-        context: int,
-        start: int,
-        pad: int,
-        cut: int,
-    ) -> None:
-        self.ids = np.full((len(rows), context), pad, dtype=np.int32)
-        self.positions = np.zeros((len(rows), context), dtype=np.int16)
-        self.start = start
-        self.pad = pad
-        self.cut = cut
-        self.tokens = 0
-        for number, row in enumerate(rows):
-            place = 0
-            for text in row:
-                self.ids[number, place : place + len(text)] = text
-                self.positions[number, place : place + len(text)] = range(len(text))
-                place += len(text)
-            self.positions[number, place:] = range(context - place)
-            self.tokens += place
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        ids = torch.from_numpy(self.ids[index]).long()
-        labels = ids.masked_fill((ids == self.start) | (ids == self.pad), _IGNORED)
-        return {
-            "input_ids": ids,
-            "position_ids": torch.from_numpy(self.positions[index]).long(),
-            "labels": labels,
-        }
+    rows: "Dataset"
+    tokens: int
+    cut: int
 
 
 def pack(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], context: int) -> PackedTexts:
@@ -226,28 +187,33 @@ def pack(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], context: in
 
     Texts longer than a row are cut. The model tells the texts of a row apart by their positions.
     """
-    start, end = tokenizer.bos_token_id, tokenizer.eos_token_id
-    rows: list[list[list[int]]] = []
-    lengths: list[int] = []
-    # The numbers of the rows that texts are still added to.
-    open_rows: list[int] = []
-    cut = 0
-    for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        block = list(texts[begin : begin + _TEXTS_PER_CALL])
-        for text_ids in tokenizer(block, add_special_tokens=False)["input_ids"]:
-            ids = [start, *text_ids, end]
-            if len(ids) > context:
-                cut += 1
-                ids = ids[:context]
-            row = next((row for row in open_rows if lengths[row] + len(ids) <= context), None)
-            if row is None:
-                row = len(rows)
-                rows.append([])
-                lengths.append(0)
-                open_rows = [*open_rows, row][-_OPEN_ROWS:]
-            rows[row].append(ids)
-            lengths[row] += len(ids)
-    return PackedTexts(rows, context, start, tokenizer.pad_token_id, cut)
+    from datasets import Dataset
+
+    start, end, pad = tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id
+    rows: list[dict[str, list[int]]] = []
+    # The rows that texts are still added to.
+    open_rows: list[dict[str, list[int]]] = []
+    tokens, cut = 0, 0
+    for text_ids in token_ids(texts, tokenizer, add_special_tokens=False):
+        ids = [start, *text_ids, end]
+        if len(ids) > context:
+            cut += 1
+            ids = ids[:context]
+        room = context - len(ids)
+        row = next((row for row in open_rows if len(row["input_ids"]) <= room), None)
+        if row is None:
+            row = {"input_ids": [], "position_ids": []}
+            rows.append(row)
+            open_rows = [*open_rows, row][-_OPEN_ROWS:]
+        row["input_ids"] += ids
+        row["position_ids"] += range(len(ids))
+        tokens += len(ids)
+    for row in rows:
+        padding = context - len(row["input_ids"])
+        row["input_ids"] += [pad] * padding
+        row["position_ids"] += range(padding)
+        row["labels"] = [_IGNORED if token in (start, pad) else token for token in row["input_ids"]]
+    return PackedTexts(Dataset.from_list(rows).with_format("torch"), tokens, cut)
 
 
 def _trainer(
@@ -280,9 +246,8 @@ def _trainer(
     return Trainer(
         model=model,
         args=trainer_settings(run, config, config.matrix_lr, rows_per_step=config.rows_per_step),
-        train_dataset=train,
-        eval_dataset=held,
-        data_collator=default_collate,
+        train_dataset=train.rows,
+        eval_dataset=held.rows,
         optimizers=(MuonAdamW(model, config.matrix_lr, config.other_lr, config.weight_decay), None),
     )
 
@@ -354,10 +319,8 @@ def perplexity(model: "PreTrainedModel", texts: PackedTexts, characters: int) ->
     model = model.float().eval()
     total_loss, tokens = 0.0, 0
     with torch.no_grad():
-        for begin in range(0, len(texts), _ROWS_PER_EVALUATION):
-            end = min(begin + _ROWS_PER_EVALUATION, len(texts))
-            batch = default_collate([texts[row] for row in range(begin, end)])
-            batch = {name: values.to(model.device) for name, values in batch.items()}
+        for rows in DataLoader(texts.rows, batch_size=_ROWS_PER_EVALUATION):
+            batch = {name: values.to(model.device) for name, values in rows.items()}
             labels = batch.pop("labels")[:, 1:]
             logits = model(**batch, use_cache=False).logits[:, :-1].flatten(0, 1)
             loss = torch.nn.functional.cross_entropy(

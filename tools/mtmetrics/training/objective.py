@@ -8,8 +8,8 @@ and `leave_untranslated` make bad translations for it. `Distillation` computes t
 functions after it encode texts and compute parts of the loss; `unit_means` and `token_similarity` also
 compare texts in the evaluation of a student.
 
-Shapes: n texts in a batch, of s tokens (sources), t tokens (targets), r tokens (references) or c tokens
-(copies: texts in which words of the source, or all of it, were left untranslated); d dimensions.
+Shapes: n texts in a batch, of s tokens (sources), t tokens (targets) or c tokens (copies: texts in which
+words of the source, or all of it, were left untranslated); d dimensions.
 """
 
 import itertools
@@ -23,12 +23,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mtmetrics.checks import language_pair
+from mtmetrics.training.configs import EncoderConfig
 from mtmetrics.training.corpus import WORD_LISTS, Pair, text_key
 from mtmetrics.training.labels import Output
 from mtmetrics.training.trainers import PlannedBatches
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerFast
+
+# The tokens of n texts as a `transformers` encoder reads them, (n, t) each: `input_ids`,
+# `attention_mask` and, except for the teacher, `token_type_ids`. What a tokenizer returns besides may be
+# there, too.
+TokenIds = Mapping[str, Tensor]
+# The arguments of `Distillation.forward`.
+Batch = dict[str, TokenIds | Tensor]
 
 # Probability of each kind of change of a word: it is replaced by a word of the source, replaced by a
 # word of another translation, left out, repeated, or moved towards the beginning.
@@ -66,6 +74,26 @@ class WorsenedText(NamedTuple):
 
     words: list[str]
     is_untranslated: list[bool]
+
+
+class Tokens(NamedTuple):
+    """The tokens of n texts as an encoder gives them.
+
+    Attributes:
+        vectors: (n, t, d).
+        mask: (n, t) bool, false at padding.
+    """
+
+    vectors: Tensor
+    mask: Tensor
+
+    def units(self) -> "Tokens":
+        """Returns the tokens with vectors of unit length."""
+        return self._replace(vectors=functional.normalize(self.vectors, dim=-1))
+
+    def minus(self, vector: Tensor) -> "Tokens":
+        """Returns the tokens with a (d,) vector subtracted from each of theirs."""
+        return self._replace(vectors=self.vectors - vector)
 
 
 @dataclass(eq=False, repr=False)
@@ -106,7 +134,7 @@ class SentenceBatches(PlannedBatches):
     outputs: Mapping[str, Sequence[Sequence[Output]]] = field(default_factory=dict)
     outputs_share: float = 0.0
 
-    def __getitem__(self, step: int) -> dict[str, Tensor]:
+    def __getitem__(self, step: int) -> Batch:
         """Makes the arguments of `Distillation.forward` for a step."""
         rng = np.random.default_rng((self.seed, step))
         if self.outputs and rng.random() < self.outputs_share:
@@ -117,24 +145,21 @@ class SentenceBatches(PlannedBatches):
             return self._english_batch(pairs, rng)
         return self._pair_batch(pairs)
 
-    def _pair_batch(self, pairs: Sequence[Pair]) -> dict[str, Tensor]:
+    def _pair_batch(self, pairs: Sequence[Pair]) -> Batch:
         """Makes the arguments of a step with sentence pairs."""
         sources = [pair.source for pair in pairs]
         targets = [pair.target for pair in pairs]
-        encoded_sources = self._tokenised("others", sources)
         encoded_targets = self._tokenised("english", targets)
         shares_text = _equal_texts(sources) | _equal_texts(targets)
         np.fill_diagonal(shares_text, False)
         return {
-            **_model_inputs(encoded_targets, "target"),
-            **_model_inputs(encoded_sources, "source"),
+            "target": encoded_targets,
             "teacher_ids": encoded_targets["input_ids"],
-            "target_content": ~encoded_targets["special_tokens_mask"].bool(),
-            "source_content": ~encoded_sources["special_tokens_mask"].bool(),
+            "source": self._tokenised("others", sources),
             "shares_text": torch.from_numpy(shares_text),
         }
 
-    def _english_batch(self, pairs: Sequence[Pair], rng: np.random.Generator) -> dict[str, Tensor]:
+    def _english_batch(self, pairs: Sequence[Pair], rng: np.random.Generator) -> Batch:
         """Makes the arguments of a step with English texts alone, some of them worsened."""
         texts = []
         for pair, other in zip(pairs, rng.permutation(len(pairs)), strict=True):
@@ -146,15 +171,12 @@ class SentenceBatches(PlannedBatches):
                 )
             texts.append(text)
         encoded = self._tokenised("english", [" ".join(text.words) for text in texts])
-        batch = _model_inputs(encoded, "target")
-        teacher_ids = batch["target_ids"].clone()
-        for row, text in enumerate(texts):
-            offsets = encoded["offset_mapping"][row].tolist()
-            untranslated = _untranslated_tokens(text, offsets)
-            teacher_ids[row, untranslated] = self.tokenizers["english"].unk_token_id
-        return batch | {"teacher_ids": teacher_ids}
+        unknown = self.tokenizers["english"].unk_token_id
+        is_untranslated = _untranslated_tokens(texts, encoded["offset_mapping"])
+        teacher_ids = encoded["input_ids"].masked_fill(is_untranslated, unknown)
+        return {"target": encoded, "teacher_ids": teacher_ids}
 
-    def _output_batch(self, size: int, rng: np.random.Generator) -> dict[str, Tensor]:
+    def _output_batch(self, size: int, rng: np.random.Generator) -> Batch:
         """Makes the arguments of a step with outputs: at most `size`, all of one language pair."""
         # Small language pairs are drawn more often than their share, so that they are learned too.
         weights = np.sqrt([len(sources) for sources in self.outputs.values()])
@@ -164,39 +186,40 @@ class SentenceBatches(PlannedBatches):
             "english" if language == "en" else "others" for language in language_pair(lang_pair)
         )
         translations = self._tokenised(target_tokenizer, [row.translation for row in outputs])
-        sources = self._tokenised(source_tokenizer, [row.source for row in outputs])
-        references = self._tokenised(target_tokenizer, [row.reference for row in outputs])
         copies = [leave_untranslated(row.source, row.translation, rng) for row in outputs]
         encoded_copies = self._tokenised(
             target_tokenizer, [" ".join(text.words) for text in copies]
         )
-        is_untranslated = torch.zeros_like(encoded_copies["input_ids"], dtype=torch.bool)
-        for row, text in enumerate(copies):
-            offsets = encoded_copies["offset_mapping"][row].tolist()
-            is_untranslated[row, _untranslated_tokens(text, offsets)] = True
         return {
-            **_model_inputs(encoded_copies, "copy"),
-            "is_untranslated": is_untranslated,
-            **_model_inputs(translations, "target"),
-            **_model_inputs(sources, "source"),
-            # The teacher reads all texts alike, so it needs no types.
-            "reference_ids": references["input_ids"],
-            "reference_mask": references["attention_mask"].bool(),
+            "target": translations,
             "teacher_ids": translations["input_ids"],
+            "source": self._tokenised(source_tokenizer, [row.source for row in outputs]),
+            "reference": self._tokenised(target_tokenizer, [row.reference for row in outputs]),
+            "copy": encoded_copies,
+            "is_untranslated": _untranslated_tokens(copies, encoded_copies["offset_mapping"]),
         }
 
     def _tokenised(self, tokenizer: str, texts: list[str]) -> "BatchEncoding":
-        """Tokenises texts, padded to one length. `tokenizer` is a key of `tokenizers`."""
-        return self.tokenizers[tokenizer](
-            texts,
-            truncation=True,
-            max_length=self.max_pieces,
-            padding=True,
-            return_tensors="pt",
-            return_special_tokens_mask=True,
-            return_offsets_mapping=True,
-            return_token_type_ids=True,
-        )
+        """Tokenises texts. `tokenizer` is a key of `tokenizers`."""
+        return tokenised(self.tokenizers[tokenizer], texts, self.max_pieces)
+
+
+def tokenised(
+    tokenizer: "PreTrainedTokenizerFast",
+    texts: list[str],
+    max_pieces: int,
+) -> "BatchEncoding":
+    """Tokenises texts, truncated to `max_pieces` tokens and padded to one length."""
+    return tokenizer(
+        texts,
+        truncation=True,
+        max_length=max_pieces,
+        padding=True,
+        return_tensors="pt",
+        return_special_tokens_mask=True,
+        return_offsets_mapping=True,
+        return_token_type_ids=True,
+    )
 
 
 def _draw_outputs(
@@ -214,40 +237,30 @@ def _draw_outputs(
     return drawn[:size]
 
 
-def _model_inputs(encoded: "BatchEncoding", side: str) -> dict[str, Tensor]:
-    """Makes three arguments of `Distillation.forward` for a side: the ids of its tokens, the mask that
-    is false at padding, and the types of the tokens. `side` is ``source``, ``target`` or ``copy``."""
-    return {
-        f"{side}_ids": encoded["input_ids"],
-        f"{side}_mask": encoded["attention_mask"].bool(),
-        f"{side}_types": encoded["token_type_ids"],
-    }
-
-
 def _equal_texts(texts: Sequence[str]) -> np.ndarray:
     """Finds which of n texts are the same sentence (`corpus.text_key`): (n, n) bool."""
     _, sentence_numbers = np.unique([text_key(text) for text in texts], return_inverse=True)
     return sentence_numbers[:, None] == sentence_numbers
 
 
-def _untranslated_tokens(text: WorsenedText, offsets: Sequence[Sequence[int]]) -> list[int]:
-    """Finds the positions of the tokens that belong to untranslated words.
+def _untranslated_tokens(texts: Sequence[WorsenedText], offsets: Tensor) -> Tensor:
+    """Finds the tokens that belong to untranslated words: (n, t) bool.
 
     Args:
-        text: the worsened text.
-        offsets: (start, end) of each token, in characters of the text whose words are joined by
-            single spaces.
+        texts: n worsened texts.
+        offsets: (n, t, 2) start and end of each token, in characters of the text whose words are joined
+            by single spaces.
     """
-    # One entry for each character of the joined text; the spaces count as translated.
-    is_untranslated: list[bool] = []
-    for word, word_is_untranslated in zip(text.words, text.is_untranslated, strict=True):
-        is_untranslated += [word_is_untranslated] * len(word) + [False]
-    # A token may begin with the space before its word, so its last character decides.
-    return [
-        position
-        for position, (begin, end) in enumerate(offsets)
-        if end > begin and is_untranslated[end - 1]
-    ]
+    is_untranslated = torch.zeros(offsets.shape[:2], dtype=torch.bool)
+    for row, text in enumerate(texts):
+        # One entry for each character of the joined text; the spaces count as translated.
+        characters: list[bool] = []
+        for word, word_is_untranslated in zip(text.words, text.is_untranslated, strict=True):
+            characters += [word_is_untranslated] * len(word) + [False]
+        # A token may begin with the space before its word, so its last character decides.
+        for position, (begin, end) in enumerate(offsets[row].tolist()):
+            is_untranslated[row, position] = end > begin and characters[end - 1]
+    return is_untranslated
 
 
 def leave_untranslated(source: str, translation: str, rng: np.random.Generator) -> WorsenedText:
@@ -361,11 +374,9 @@ class Distillation(nn.Module):
         student: an encoder, cut off at its last layer.
         teacher: the frozen original, cut off at the layer that teaches. Its weights are not part of
             this module's state.
-        temperature: divides the cosines in both InfoNCE losses.
-        distance_weight: weight of part 3.
-        english_weight: weight of part 1.
-        negatives: highest number of goals of a batch that part 4 takes, evenly spaced. Each source
-            token is compared only with those of other sentences.
+        config: weights of the parts, temperature of the InfoNCE losses, and the highest number of goals of
+            a batch that part 4 takes, evenly spaced. Each source token is compared only with those of
+            other sentences.
         start: a copy of the student, which stays as it is when the training begins. Its weights are
             not part of this module's state. Only for batches of outputs.
     """
@@ -374,11 +385,7 @@ class Distillation(nn.Module):
         self,
         student: nn.Module,
         teacher: nn.Module,
-        *,
-        temperature: float,
-        distance_weight: float,
-        english_weight: float,
-        negatives: int,
+        config: EncoderConfig,
         start: nn.Module | None = None,
     ) -> None:
         super().__init__()
@@ -386,10 +393,8 @@ class Distillation(nn.Module):
         # Tuples hide the frozen encoders from nn.Module, so that checkpoints do not contain them.
         self._teacher = (teacher.eval().requires_grad_(False),)
         self._start = () if start is None else (start.eval().requires_grad_(False),)
-        self.temperature = temperature
-        self.negatives = negatives
-        self.distance_weight = distance_weight
-        self.english_weight = english_weight
+        # Not `config`, by which a trainer looks for the configuration of a `transformers` model.
+        self.settings = config
         width = student.config.hidden_size
         # Running mean of the teacher's vectors, and the number of batches in it. Checkpoints hold both
         # under these names.
@@ -398,91 +403,67 @@ class Distillation(nn.Module):
 
     def forward(
         self,
-        target_ids: Tensor,
-        target_mask: Tensor,
+        target: TokenIds,
         teacher_ids: Tensor,
-        target_content: Tensor | None = None,
-        source_ids: Tensor | None = None,
-        source_mask: Tensor | None = None,
-        source_content: Tensor | None = None,
+        source: TokenIds | None = None,
         shares_text: Tensor | None = None,
-        reference_ids: Tensor | None = None,
-        reference_mask: Tensor | None = None,
-        copy_ids: Tensor | None = None,
-        copy_mask: Tensor | None = None,
+        reference: TokenIds | None = None,
+        copy: TokenIds | None = None,
         is_untranslated: Tensor | None = None,
-        target_types: Tensor | None = None,
-        source_types: Tensor | None = None,
-        copy_types: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Computes the loss of a batch.
 
         Args:
-            target_ids: (n, t) tokens of the English texts, or of outputs.
-            target_mask: (n, t) bool, false at padding.
-            teacher_ids: (n, t) tokens of the targets for the teacher.
-            target_content: (n, t) bool, false at padding and special tokens; only for sentence pairs.
-            source_ids: (n, s) tokens of the sources; None for English texts alone.
-            source_mask: (n, s) bool, false at padding.
-            source_content: (n, s) bool, see `target_content`.
+            target: the English texts, or outputs.
+            teacher_ids: (n, t) ids of the tokens of the targets for the teacher.
+            source: the sources; None for English texts alone.
             shares_text: (n, n) bool, true for two pairs with equal sources or equal targets; only for
                 sentence pairs.
-            reference_ids: (n, r) tokens of the references; only for outputs.
-            reference_mask: (n, r) bool, false at padding.
-            copy_ids: (n, c) tokens of the texts with untranslated words; only for outputs.
-            copy_mask: (n, c) bool, false at padding.
-            is_untranslated: (n, c) bool, true at the tokens of untranslated words.
-            target_types, source_types, copy_types: types of the tokens for the student, such as
-                `vocabulary.ENGLISH_TYPE`; of the shapes of their ids. None stands for 0.
+            reference: the references; only for outputs.
+            copy: the texts with untranslated words; only for outputs.
+            is_untranslated: (n, c) bool, true at the tokens of untranslated words; only for outputs.
 
         Returns:
             ``loss`` -> the loss.
         """
-        if reference_ids is not None:
-            labels = self._reference_similarity(
-                reference_ids, reference_mask, teacher_ids, target_mask
-            )
-            source = encode(self.student, source_ids, source_mask, source_types)
-            copies = encode(self.student, copy_ids, copy_mask, copy_types)
-            loss = self._output_loss(
-                source, source_mask, target_ids, target_mask, target_types, labels
-            )
-            about_copies = copy_loss(source, source_mask, copies, copy_mask, is_untranslated)
-            loss = loss + _COPY_WEIGHT * about_copies
+        if reference is not None:
+            labels = self._reference_similarity(reference, target, teacher_ids)
+            source_tokens = encode(self.student, source)
+            copies = encode(self.student, copy)
+            loss = self._output_loss(source_tokens, target, labels)
+            loss = loss + _COPY_WEIGHT * copy_loss(source_tokens, copies, is_untranslated)
             return {"loss": loss}
-        goals = self._goals(teacher_ids, target_mask)
-        english = encode(self.student, target_ids, target_mask, target_types)
-        english_cosines = functional.cosine_similarity(english, goals, dim=-1)
-        loss = self.english_weight * (1 - english_cosines[target_mask].mean())
-        if source_ids is None:
+        goals = self._goals(teacher_ids, target["attention_mask"])
+        english = encode(self.student, target)
+        english_cosines = functional.cosine_similarity(english.vectors, goals.vectors, dim=-1)
+        loss = self.settings.english_weight * (1 - english_cosines[goals.mask].mean())
+        if source is None:
             return {"loss": loss}
-        source = encode(self.student, source_ids, source_mask, source_types)
-        similarities = unit_means(source, source_mask) @ unit_means(goals, target_mask).T
-        loss = loss + symmetric_loss(similarities / self.temperature, shares_text)
-        source_units = functional.normalize(source, dim=-1)
-        goal_units = functional.normalize(goals, dim=-1)
-        source_cosines, goal_cosines = nearest_cosines(
-            source_units, source_mask, goal_units, target_mask
-        )
-        source_distance = (1 - source_cosines[source_mask]).mean()
-        goal_distance = (1 - goal_cosines[target_mask]).mean()
-        loss = loss + self.distance_weight * (source_distance + goal_distance)
+        sources = encode(self.student, source)
+        similarities = unit_means(sources) @ unit_means(goals).T
+        loss = loss + symmetric_loss(similarities / self.settings.temperature, shares_text)
+        source_units, goal_units = sources.units(), goals.units()
+        source_cosines, goal_cosines = nearest_cosines(source_units, goal_units)
+        source_distance = (1 - source_cosines[sources.mask]).mean()
+        goal_distance = (1 - goal_cosines[goals.mask]).mean()
+        loss = loss + self.settings.distance_weight * (source_distance + goal_distance)
+        # Special tokens occur in every sentence, so they cannot be told apart by sentence.
+        source_content = ~source["special_tokens_mask"].bool()
+        goal_content = ~target["special_tokens_mask"].bool()
         negative_cosines = self._negative_cosines(
-            source_units, goal_units, target_content, shares_text
+            source_units.vectors, goal_units.vectors, goal_content, shares_text
         )
         cosines = torch.cat([source_cosines[..., None], negative_cosines], -1)
-        # Special tokens occur in every sentence, so they cannot be told apart by sentence.
-        logits = (cosines / self.temperature)[source_content]
+        logits = (cosines / self.settings.temperature)[source_content]
         # The right answer is the first column, the nearest goal of the translation.
         answers = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
         return {"loss": loss + functional.cross_entropy(logits, answers)}
 
     def _reference_similarity(
         self,
-        reference_ids: Tensor,
-        reference_mask: Tensor,
+        reference: TokenIds,
+        output: TokenIds,
         output_ids: Tensor,
-        output_mask: Tensor,
     ) -> Tensor:
         """Compares n outputs with their references by the teacher's vectors, minus their mean.
 
@@ -490,51 +471,47 @@ class Distillation(nn.Module):
             (n,) similarities, see `token_similarity`.
         """
         with torch.no_grad():
-            outputs = self._teach(output_ids, output_mask)
-            references = self._teach(reference_ids, reference_mask)
+            outputs = self._teach(output_ids, output["attention_mask"])
+            references = self._teach(reference["input_ids"], reference["attention_mask"])
             # All texts of the batch are in one language. Its mean vector says nothing about meaning.
-            mean = torch.cat([outputs[output_mask], references[reference_mask]]).mean(0)
-            return token_similarity(references - mean, reference_mask, outputs - mean, output_mask)
+            vectors = [tokens.vectors[tokens.mask] for tokens in (outputs, references)]
+            mean = torch.cat(vectors).mean(0)
+            return token_similarity(references.minus(mean), outputs.minus(mean))
 
-    def _output_loss(
-        self,
-        source: Tensor,
-        source_mask: Tensor,
-        output_ids: Tensor,
-        output_mask: Tensor,
-        output_types: Tensor | None,
-        labels: Tensor,
-    ) -> Tensor:
-        """Computes parts 1 to 3 of the loss of n outputs. `source` are the student's (n, s, d) vectors
-        of their sources, `labels` the (n,) similarities of the outputs with their references."""
-        output = encode(self.student, output_ids, output_mask, output_types)
+    def _output_loss(self, sources: Tokens, output: TokenIds, labels: Tensor) -> Tensor:
+        """Computes parts 1 to 3 of the loss of n outputs. `sources` are the student's tokens of their
+        sources, `labels` the (n,) similarities of the outputs with their references."""
+        outputs = encode(self.student, output)
         with torch.no_grad():
-            start = self._start[0].to(output_ids.device)
-            output_at_start = encode(start, output_ids, output_mask, output_types)
-        by_token = token_similarity(source, source_mask, output, output_mask)
-        by_mean = (unit_means(source, source_mask) * unit_means(output, output_mask)).sum(-1)
-        moved = 1 - functional.cosine_similarity(output, output_at_start, dim=-1)[output_mask]
+            at_start = encode(self._start[0].to(labels.device), output)
+        by_token = token_similarity(sources, outputs)
+        by_mean = (unit_means(sources) * unit_means(outputs)).sum(-1)
+        cosines = functional.cosine_similarity(outputs.vectors, at_start.vectors, dim=-1)
+        moved = 1 - cosines[outputs.mask]
         return (
             (1 - pearson(by_token, labels))
             + _OUTPUT_MEAN_WEIGHT * (1 - pearson(by_mean, labels))
             + _OUTPUT_START_WEIGHT * moved.mean()
         )
 
-    def _goals(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Computes the goals of tokens, (n, t, d): the teacher's vectors minus their running mean.
-        In training, the batch updates the mean first."""
+    def _goals(self, ids: Tensor, attention_mask: Tensor) -> Tokens:
+        """Computes the goals of tokens: the teacher's vectors minus their running mean. In training,
+        the batch updates the mean first."""
         with torch.no_grad():
-            vectors = self._teach(ids, mask)
+            taught = self._teach(ids, attention_mask)
             if self.training:
                 self.batches += 1
                 # At first a plain mean over the batches, so that the initial zeros have no weight.
                 batch_weight = max(1 - _MEAN_MOMENTUM, 1 / float(self.batches))
-                self.target_mean += batch_weight * (vectors[mask].mean(0) - self.target_mean)
-            return vectors - self.target_mean
+                batch_mean = taught.vectors[taught.mask].mean(0)
+                self.target_mean += batch_weight * (batch_mean - self.target_mean)
+            return taught.minus(self.target_mean)
 
-    def _teach(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Computes the teacher's vectors of tokens, (n, t, d) float32."""
-        return encode(self._teacher[0].to(ids.device), ids, mask).float()
+    def _teach(self, ids: Tensor, attention_mask: Tensor) -> Tokens:
+        """Computes the teacher's tokens, in float32. It reads all texts alike, so it needs no types."""
+        texts = {"input_ids": ids, "attention_mask": attention_mask}
+        tokens = encode(self._teacher[0].to(ids.device), texts)
+        return tokens._replace(vectors=tokens.vectors.float())
 
     def _negative_cosines(
         self,
@@ -557,10 +534,12 @@ class Distillation(nn.Module):
         """
         goal_pairs, _ = content.nonzero(as_tuple=True)
         candidates = goal_units[content]
-        if len(candidates) > self.negatives:
+        if len(candidates) > self.settings.negatives:
             # Evenly spaced goals come from all sentences, and are the same in every run.
             last = len(candidates) - 1
-            positions = torch.linspace(0, last, self.negatives, device=candidates.device).long()
+            positions = torch.linspace(
+                0, last, self.settings.negatives, device=candidates.device
+            ).long()
             candidates = candidates[positions]
             goal_pairs = goal_pairs[positions]
         is_same_pair = torch.eye(len(goal_units), dtype=torch.bool, device=candidates.device)
@@ -569,97 +548,65 @@ class Distillation(nn.Module):
         return cosines.masked_fill(is_related[:, None], _NO_CANDIDATE)
 
 
-def encode(
-    encoder: nn.Module,
-    ids: Tensor,
-    mask: Tensor,
-    types: Tensor | None = None,
-) -> Tensor:
-    """Computes the (n, t, d) token vectors of a `transformers` encoder of the BERT architecture."""
-    output = encoder(input_ids=ids, attention_mask=mask.long(), token_type_ids=types)
-    return output.last_hidden_state
+def encode(encoder: nn.Module, texts: TokenIds) -> Tokens:
+    """Encodes texts by a `transformers` encoder of the BERT architecture."""
+    mask = texts["attention_mask"]
+    output = encoder(
+        input_ids=texts["input_ids"],
+        attention_mask=mask,
+        token_type_ids=texts.get("token_type_ids"),
+    )
+    return Tokens(output.last_hidden_state, mask.bool())
 
 
-def unit_means(states: Tensor, mask: Tensor) -> Tensor:
-    """Averages (n, t, d) vectors over the tokens of each text: (n, d) float32, of unit length."""
-    states, weights = states.float(), mask.float()[:, :, None]
+def unit_means(tokens: Tokens) -> Tensor:
+    """Averages the vectors of the tokens of each text: (n, d) float32, of unit length."""
+    states, weights = tokens.vectors.float(), tokens.mask.float()[:, :, None]
     return functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
 
 
-def nearest_cosines(
-    source: Tensor,
-    source_mask: Tensor,
-    target: Tensor,
-    target_mask: Tensor,
-) -> tuple[Tensor, Tensor]:
+def nearest_cosines(source: Tokens, target: Tokens) -> tuple[Tensor, Tensor]:
     """Computes the cosine of each token with the nearest token of the other side of its pair.
 
     Args:
-        source: (n, s, d) vectors of unit length.
-        source_mask: (n, s) bool, false at padding.
-        target: (n, t, d) vectors of unit length.
-        target_mask: (n, t) bool, false at padding.
+        source: n texts; vectors of unit length.
+        target: n texts; vectors of unit length.
 
     Returns:
         (n, s) and (n, t) cosines; they are undefined at padding.
     """
-    cosines = source @ target.transpose(1, 2)
-    source_cosines = cosines.masked_fill(~target_mask[:, None], _NO_CANDIDATE).amax(2)
-    target_cosines = cosines.masked_fill(~source_mask[:, :, None], _NO_CANDIDATE).amax(1)
+    cosines = source.vectors @ target.vectors.transpose(1, 2)
+    source_cosines = cosines.masked_fill(~target.mask[:, None], _NO_CANDIDATE).amax(2)
+    target_cosines = cosines.masked_fill(~source.mask[:, :, None], _NO_CANDIDATE).amax(1)
     return source_cosines, target_cosines
 
 
-def token_similarity(
-    source: Tensor,
-    source_mask: Tensor,
-    target: Tensor,
-    target_mask: Tensor,
-) -> Tensor:
+def token_similarity(source: Tokens, target: Tokens) -> Tensor:
     """Scores pairs of texts: the mean of `nearest_cosines` over the tokens of each side, averaged over
     the two sides.
-
-    Takes the arguments of `nearest_cosines`, but the vectors may have any length.
 
     Returns:
         (n,) similarities, -1 to 1.
     """
-    source_cosines, target_cosines = nearest_cosines(
-        functional.normalize(source, dim=-1),
-        source_mask,
-        functional.normalize(target, dim=-1),
-        target_mask,
-    )
-    source_mean = (source_cosines * source_mask).sum(1) / source_mask.sum(1)
-    target_mean = (target_cosines * target_mask).sum(1) / target_mask.sum(1)
+    source_cosines, target_cosines = nearest_cosines(source.units(), target.units())
+    source_mean = (source_cosines * source.mask).sum(1) / source.mask.sum(1)
+    target_mean = (target_cosines * target.mask).sum(1) / target.mask.sum(1)
     return (source_mean + target_mean) / 2
 
 
-def copy_loss(
-    source: Tensor,
-    source_mask: Tensor,
-    copies: Tensor,
-    copy_mask: Tensor,
-    is_untranslated: Tensor,
-) -> Tensor:
+def copy_loss(source: Tokens, copies: Tokens, is_untranslated: Tensor) -> Tensor:
     """Computes part 4 of the loss of outputs, see `Distillation`.
 
     Args:
-        source: (n, s, d) vectors of the sources.
-        source_mask: (n, s) bool, false at padding.
-        copies: (n, c, d) vectors of the texts with untranslated words.
-        copy_mask: (n, c) bool, false at padding.
+        source: the sources.
+        copies: the texts with untranslated words.
         is_untranslated: (n, c) bool, true at the tokens of untranslated words.
     """
-    _, copy_cosines = nearest_cosines(
-        functional.normalize(source, dim=-1),
-        source_mask,
-        functional.normalize(copies, dim=-1),
-        copy_mask,
-    )
+    _, copy_cosines = nearest_cosines(source.units(), copies.units())
     excess = functional.relu(copy_cosines - _UNRELATED_COSINE)[is_untranslated]
-    mean_cosines = (unit_means(source, source_mask) * unit_means(copies, copy_mask)).sum(-1)
+    mean_cosines = (unit_means(source) * unit_means(copies)).sum(-1)
     mean_excess = functional.relu(mean_cosines - _UNRELATED_COSINE)
-    untranslated_shares = is_untranslated.sum(-1) / copy_mask.sum(-1)
+    untranslated_shares = is_untranslated.sum(-1) / copies.mask.sum(-1)
     # A batch without untranslated words has the loss 0.
     token_loss = excess.sum() / max(1, len(excess))
     return token_loss + (untranslated_shares * mean_excess).mean()

@@ -5,9 +5,8 @@ per seed, or, for a learning curve, one per number of instances and seed.
 """
 
 import dataclasses
-import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,13 +93,12 @@ def train_regressor(
 
 def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path:
     """Trains a network per seed, and writes them as one artifact with their validation."""
-    all_rows = np.arange(len(data.train_rows))
     weights_of_members: list[Weights] = []
     # Name of a seed -> epoch -> Pearson's r on the validation.
     lines: dict[str, dict[float, float]] = {}
     run.history = []
     for seed in seeds:
-        weights, epochs = data.train(seed, all_rows, f"seed-{seed}")
+        weights, epochs = data.train(seed, data.train_rows, f"seed-{seed}")
         weights_of_members.append(weights)
         run.history += epochs
         lines[f"seed {seed}"] = {row["epoch"]: row["pearson"] for row in epochs}
@@ -132,18 +130,16 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
 
 
 class _Draw(NamedTuple):
-    """Rows that a network of a learning curve learns from.
+    """What a network of a learning curve learns from.
 
     Attributes:
         name: of the network.
-        rows: (n,) rows of the training data, one for each instance.
-        human: (n,) judgements, each the mean of those that were drawn.
+        examples: the instances; the judgement of each is the mean of those that were drawn.
         judgements: number of judgements that were drawn.
     """
 
     name: str
-    rows: np.ndarray
-    human: np.ndarray
+    examples: Examples
     judgements: int
 
 
@@ -173,18 +169,20 @@ def _train_curve(
     points: list[dict[str, float]] = []
     lines: dict[str, dict[float, float]] = {}
     result: dict[str, float] = {}
-    # Name, line of the plot, how rows are drawn, and how many.
-    draws: list[tuple[str, str, Callable[[TrainingData, int, int], _Draw], int]]
-    draws = [(str(size), "single judgements", _draw_singles, size) for size in sorted(set(sizes))]
-    draws += [
-        (f"mean of {each}", "means of judgements", _draw_means, each) for each in sorted(set(means))
-    ]
-    for key, line, draw_rows, count in draws:
+    # Name, line of the plot, and what is drawn with each seed.
+    draws: list[tuple[str, str, list[_Draw]]] = []
+    for size in sorted(set(sizes)):
+        drawn_singles = [_draw_singles(data, size, seed) for seed in seeds]
+        draws.append((str(size), "single judgements", drawn_singles))
+    for each in sorted(set(means)):
+        drawn_means = [_draw_means(data, each, seed) for seed in seeds]
+        draws.append((f"mean of {each}", "means of judgements", drawn_means))
+    for key, line, drawn_of_seeds in draws:
         points_of_count = []
-        for seed in seeds:
-            drawn = draw_rows(data, count, seed)
-            _, epochs = data.train(seed, drawn.rows, drawn.name, drawn.human)
-            point = {"instances": len(drawn.rows), "judgements": drawn.judgements, "seed": seed}
+        for seed, drawn in zip(seeds, drawn_of_seeds, strict=True):
+            _, epochs = data.train(seed, drawn.examples, drawn.name)
+            instances = len(drawn.examples)
+            point = {"instances": instances, "judgements": drawn.judgements, "seed": seed}
             run.history += [{**point, **row} for row in epochs]
             points_of_count.append({**point, "pearson": max(row["pearson"] for row in epochs)})
             log.info("%s, seed %d: Pearson %.4f", key, seed, points_of_count[-1]["pearson"])
@@ -209,7 +207,7 @@ def _draw_singles(data: "TrainingData", size: int, seed: int) -> _Draw:
     """Draws rows at random, with the judgement of each."""
     # One permutation for every size, so that larger draws hold the smaller ones.
     rows = np.sort(np.random.default_rng(seed).permutation(len(data.train_rows))[:size])
-    return _Draw(f"curve-{size}-seed-{seed}", rows, data.train_rows.human[rows], size)
+    return _Draw(f"curve-{size}-seed-{seed}", data.train_rows.take(rows), size)
 
 
 def _draw_means(data: "TrainingData", each: int, seed: int) -> _Draw:
@@ -224,8 +222,9 @@ def _draw_means(data: "TrainingData", each: int, seed: int) -> _Draw:
         rows.append(rows_of_translation[0])
         human.append(float(data.train_rows.human[drawn].mean()))
         judgements += len(drawn)
-    name = f"curve-means-{each}-seed-{seed}"
-    return _Draw(name, np.array(rows), np.array(human), judgements)
+    examples = data.train_rows.take(np.array(rows))
+    examples = dataclasses.replace(examples, human=np.array(human))
+    return _Draw(f"curve-means-{each}-seed-{seed}", examples, judgements)
 
 
 def _rows_of_translations(data: "TrainingData") -> list[list[int]]:
@@ -342,23 +341,19 @@ class TrainingData:
     def train(
         self,
         seed: int,
-        rows: np.ndarray,
+        examples: Examples,
         name: str,
-        human: np.ndarray | None = None,
     ) -> tuple[Weights, list[dict[str, float]]]:
         """Trains a network on some of the training rows, see `regressor_loop.train_member`.
 
         Args:
             seed: of the network.
-            rows: (n,) numbers of the rows.
+            examples: the rows.
             name: of the checkpoint.
-            human: (n,) judgements in place of those of the rows.
         """
-        examples = self.train_rows.take(rows)
-        if human is not None:
-            examples = dataclasses.replace(examples, human=human)
+        torch.manual_seed(seed)
         return train_member(
-            functools.partial(self.create, examples),
+            self.create(examples),
             examples,
             self.valid_rows,
             self.config,

@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -157,7 +157,7 @@ class Examples:
 
 
 def train_member(
-    create: Callable[[], Member],
+    member: Member,
     train: Examples,
     valid: Examples,
     config: RegressorConfig,
@@ -173,19 +173,18 @@ def train_member(
     a resumed run ends with the same weights.
 
     Args:
-        create: makes the new network.
+        member: the new network.
         train: the pairs to learn from.
         valid: the pairs that decide when to stop.
         config: of the schedule.
-        seed: of everything random.
+        seed: of everything random in an epoch.
         checkpoint: the file that a resumed run goes on from.
         device: of the network.
 
     Returns:
         The weights after the best epoch; and a dictionary of numbers for each epoch.
     """
-    torch.manual_seed(seed)
-    member = create().to(device)
+    member = member.to(device)
     optimizer = torch.optim.Adam(member.parameters(), lr=config.learning_rate)
     progress = _Progress()
     if checkpoint.exists():

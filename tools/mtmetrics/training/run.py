@@ -2,8 +2,8 @@
 artifact that is written at its end.
 
 A training takes a `Run` and goes through its methods in this order: `open` with the settings
-(`config`) and the files; `once`, `tokenizers` or `array` for all that is computed before; `train`
-for a `transformers` trainer; `artifact` for the folder, which the training fills and returns. Models
+(`config`) and the files; `tokenizers` for vocabularies that it makes; `train` for a
+`transformers` trainer; `artifact` for the folder, which the training fills and returns. Models
 are named as for `mtmetrics.artifacts.models.model_folder`. A training raises an InputError where
 files or settings cannot be used, and an ArtifactError where a model cannot be found or loaded.
 """
@@ -24,7 +24,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from safetensors import SafetensorError
 
 from mtmetrics.artifacts.models import RECORD, model_fingerprint, model_label
@@ -32,7 +31,6 @@ from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.atomic import atomic_folder, make_folder, write_atomic
 from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.lines import first_difference, short_name
-from mtmetrics.io.row_writer import write_rows
 from mtmetrics.models.devices import Devices, pick_devices
 from mtmetrics.training.configs import TrainingConfig
 from mtmetrics.training.vocabulary import save_tokenizer
@@ -56,16 +54,14 @@ _PACKAGES = (
 )
 # Beginning of the folder names that a trainer gives to its checkpoints.
 _CHECKPOINT = "checkpoint-"
-# The file of the folder that `Run.array` makes.
-_ARRAY = "array.npy"
 
 
 class Run:
     """The place and the seed of a training, and how it goes on after an interruption.
 
     The same call of a training goes on where it was interrupted: files and settings of the work
-    folder must be those of the call, a step that is `once` done is not repeated, and the trainer
-    goes on from its last checkpoint.
+    folder must be those of the call, tokenizers are made once, and the trainer goes on from its last
+    checkpoint.
 
     Args:
         output: the artifact folder to make.
@@ -198,43 +194,24 @@ class Run:
                 "discard it, or another --work"
             )
 
-    def once(self, name: str, produce: Callable[[Path], None]) -> Path:
-        """The folder of a name in the work folder; where there is none yet, `produce` fills it.
-
-        The folder is whole or absent: `produce` writes into a temporary one. One process produces,
-        and the others wait for it.
-        """
-        folder = self.work / name
-        with self.main_first():
-            if not folder.exists():
-                with atomic_folder(folder) as temporary:
-                    produce(temporary)
-        return folder
-
     def tokenizers(
         self,
         make: Callable[[], Mapping[str, "PreTrainedTokenizerFast"]],
     ) -> "dict[str, PreTrainedTokenizerFast]":
-        """The tokenizers by name that `make` returns, made `once`."""
+        """The tokenizers by name that `make` returns. They are kept in the work folder and made
+        once; one process makes them, and the others wait for it."""
         from transformers import PreTrainedTokenizerFast
 
-        def save(folder: Path) -> None:
-            for name, tokenizer in make().items():
-                save_tokenizer(tokenizer, folder / name)
-
-        folders = sorted(self.once("tokenizers", save).iterdir())
+        folder = self.work / "tokenizers"
+        with self.main_first():
+            if not folder.exists():
+                with atomic_folder(folder) as temporary:
+                    for name, tokenizer in make().items():
+                        save_tokenizer(tokenizer, temporary / name)
         return {
-            folder.name: PreTrainedTokenizerFast.from_pretrained(folder, trust_remote_code=False)
-            for folder in folders
+            path.name: PreTrainedTokenizerFast.from_pretrained(path, trust_remote_code=False)
+            for path in sorted(folder.iterdir())
         }
-
-    def array(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """The array that `make` returns, made `once`."""
-
-        def save(folder: Path) -> None:
-            np.save(folder / _ARRAY, make())
-
-        return np.load(self.once(name, save) / _ARRAY, allow_pickle=False)
 
     def train(self, trainer: "Trainer") -> None:
         """Trains, and goes on from the latest checkpoint if there is one; `history` becomes the log
@@ -295,15 +272,11 @@ class Run:
 
     def _write_log(self, path: Path) -> None:
         """Writes the history as a table: the step first, then the other numbers by name."""
-        names = {name for row in self.history for name in row}
-        columns = sorted(names, key=lambda name: (name != "step", name))
-        table = [{name: _rounded(row.get(name)) for name in columns} for row in self.history]
-        write_rows(path, table, "csv")
+        import pandas as pd
 
-
-def _rounded(value: object) -> object:
-    """A float as a text of six digits; any other value as it is."""
-    return f"{value:.6g}" if isinstance(value, float) else value
+        table = pd.DataFrame(self.history)
+        columns = sorted(table.columns, key=lambda name: (name != "step", name))
+        table.to_csv(path, columns=columns, index=False, float_format="%.6g", lineterminator="\n")
 
 
 def _silence(trainer: "Trainer") -> None:

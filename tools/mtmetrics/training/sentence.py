@@ -18,7 +18,6 @@ from mtmetrics.artifacts.models import (
     require_one_vocabulary,
     sentence_model,
 )
-from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.matching.pairs import cosines
@@ -183,20 +182,21 @@ def train_distil(
         return torch.stack(losses).mean()
 
     class DistilTrainer(Judging, _trainer_class(loss)):
-        """Takes its batches from the plan, and evaluates on held-back pairs and judged segments."""
+        """Takes its batches from the plan."""
 
         def get_batch_sampler(self, *args: object, **kwargs: object) -> list[list[int]]:
             return [batch.tolist() for batch in data.plan]
 
-        def judge(self) -> dict[str, float]:
-            return evaluate_student(self.model, data.held, taught(data.held), data.tests)
+    def judge(model: "SentenceTransformer") -> dict[str, float]:
+        return evaluate_student(model, data.held, taught(data.held), data.tests)
 
     set_seed(run.seed)
     learner = sentence_model(student_folder, run.device)
-    _fit_width(learner, run, data.train, taught)
+    _fit_width(learner, run.seed, data.train, taught)
     groups = decay_groups(learner.parameters(), config.weight_decay)
     labels = [row_of_text[english(pair)] for pair in data.train]
     trainer = DistilTrainer(
+        judge,
         model=learner,
         args=_settings(run, config),
         train_dataset=_columns(_sides(data.train), label=labels),
@@ -268,10 +268,7 @@ def english(pair: corpus.Pair) -> str:
         "the teacher reads English, so each file's name begins with a language pair of it, e.g. "
         "de-en.jsonl"
     )
-    try:
-        languages = language_pair(pair.group.removesuffix(".words"))
-    except InputError as error:
-        raise InputError(f"--parallel {pair.group}: {rule} ({error})") from None
+    languages = corpus.languages_of(pair.group, rule)
     if _LANGUAGE not in languages:
         raise InputError(f"--parallel {pair.group}: {rule}")
     return pair.source if languages[0] == _LANGUAGE else pair.target
@@ -292,7 +289,7 @@ def _teacher_vectors(run: Run, folder: Path, texts: list[str]) -> np.ndarray:
 
 def _fit_width(
     student: "SentenceTransformer",
-    run: Run,
+    seed: int,
     train: Sequence[corpus.Pair],
     taught: Callable[[Sequence[corpus.Pair]], np.ndarray],
 ) -> None:
@@ -300,8 +297,8 @@ def _fit_width(
 
     Args:
         student: gets the projection as its last module.
-        run: keeps the projection, so that a resumed run begins with the same one.
-        train: the pairs from which it is fitted.
+        seed: of the choice of the pairs from which it is fitted.
+        train: the pairs to train on.
         taught: returns the teacher's vectors of pairs.
     """
     import torch
@@ -311,27 +308,22 @@ def _fit_width(
     except ImportError:  # before sentence-transformers 6
         from sentence_transformers.models import Dense
 
-    student_width, width = _width(student), taught(train[:1]).shape[1]
+    student_width, width = _encode(student, ["a"]).shape[1], taught(train[:1]).shape[1]
     if student_width == width:
         return
 
-    def first_projection() -> np.ndarray:
-        # A random map would have the first steps drag the student away from all that it knows.
-        sample = random.Random(run.seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
-        texts = [pair.source for pair in sample] + [pair.target for pair in sample]
-        # Both sides of a pair have the teacher's vector of the English side as their target.
-        targets = np.tile(taught(sample), (2, 1))
-        weight, bias = least_squares_map(_encode(student, texts), targets)
-        return np.column_stack([weight, bias])
-
-    # (d, s + 1): the weights, and the bias as the last column.
-    weight_and_bias = run.array("projection", first_projection).astype(np.float32)
+    # A random map would have the first steps drag the student away from all that it knows.
+    sample = random.Random(seed).sample(train, min(len(train), _PAIRS_FOR_PROJECTION))
+    texts = [pair.source for pair in sample] + [pair.target for pair in sample]
+    # Both sides of a pair have the teacher's vector of the English side as their target.
+    targets = np.tile(taught(sample), (2, 1))
+    weight, bias = least_squares_map(_encode(student, texts), targets)
     projection = Dense(
         student_width,
         width,
         activation_function=torch.nn.Identity(),
-        init_weight=torch.tensor(weight_and_bias[:, :-1]),
-        init_bias=torch.tensor(weight_and_bias[:, -1]),
+        init_weight=torch.tensor(weight, dtype=torch.float32),
+        init_bias=torch.tensor(bias, dtype=torch.float32),
     )
     student.append(projection.to(student.device))
 
@@ -371,15 +363,17 @@ def evaluate_student(
         - ``pearson``, ``pearson_FILE``: see `corpus.correlations`, of the cosine of source and
           translation.
     """
+    from sentence_transformers.util import cos_sim
+
     source_vectors = _encode(student, [pair.source for pair in held])
     target_vectors = _encode(student, [pair.target for pair in held])
     losses = [np.square(side - vectors).mean() for side in (source_vectors, target_vectors)]
     result = {"mse": float(np.mean(losses))}
-    sources, targets = _unit_length(source_vectors), _unit_length(target_vectors)
     groups = np.array([pair.group for pair in held])
     precisions = []
     for name in np.unique(groups):
-        similarity = sources[groups == name] @ targets[groups == name].T
+        is_in_group = groups == name
+        similarity = cos_sim(source_vectors[is_in_group], target_vectors[is_in_group]).numpy()
         truth = np.arange(len(similarity))
         both = [precision_at(scores, 1, truth) for scores in (similarity, similarity.T)]
         precisions.append(float(np.mean(both)))
@@ -393,20 +387,9 @@ def evaluate_student(
     return {name: round(value, 6) for name, value in result.items()}
 
 
-def _unit_length(vectors: np.ndarray) -> np.ndarray:
-    """(n, d) vectors divided by their lengths; zeros stay zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-
-
 def _encode(model: "SentenceTransformer", texts: Sequence[str]) -> np.ndarray:
     """(n, d) float32 vectors of texts."""
     return model.encode(list(texts), show_progress_bar=False)
-
-
-def _width(model: "SentenceTransformer") -> int:
-    """The width of a model's vectors."""
-    return _encode(model, ["a"]).shape[1]
 
 
 def _trainer_class(

@@ -1,27 +1,22 @@
 """Parts that several trainings share: the settings of a `transformers` trainer, groups of parameters
-for its optimiser, trainers that judge by a method of their own, and batches that are planned."""
+for its optimiser, trainers that judge by a function of their own, and batches that are planned."""
 
-import json
+import operator
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mtmetrics.errors import require_extra
-from mtmetrics.io.atomic import write_json
 from mtmetrics.training.configs import Epochs, Steps
 from mtmetrics.training.run import Run
 
 if TYPE_CHECKING:
     import torch
     from torch.utils.data import Sampler
-    from transformers import Trainer, TrainingArguments
-
-# The file of the folder in which `train_and_judge` keeps the judgement before.
-_JUDGEMENT = "judgement.json"
+    from transformers import TrainingArguments
 
 
 def trainer_settings(
@@ -118,17 +113,24 @@ def decay_groups(
     ]
 
 
+# Takes a model in the mode of evaluation, without gradients; returns name of a measure -> its value.
+Judge = Callable[["torch.nn.Module"], dict[str, float]]
+
+
 class Judging:
-    """Mixin of `transformers.Trainer`, which then evaluates by the method `judge` and logs its
-    numbers."""
+    """Mixin of `transformers.Trainer`, which then evaluates by a function and logs its numbers.
 
-    # The last step that was judged, and its numbers.
-    _judged_step: int | None = None
-    _judgement: Mapping[str, float] = {}
+    Args:
+        judge: the function; None for a training without evaluation.
+        **options: of the trainer.
+    """
 
-    def judge(self) -> dict[str, float]:
-        """Name of a measure -> its value, after the present step. A subclass defines it."""
-        raise NotImplementedError
+    def __init__(self, judge: Judge | None, **options: object) -> None:
+        super().__init__(**options)
+        self._judge = judge
+        # The last step that was judged, and its numbers.
+        self._judged_step: int | None = None
+        self._judgement: dict[str, float] = {}
 
     def evaluate(self, *args: object, **kwargs: object) -> dict[str, float]:
         """The judgement, for the trainer, which calls this at the steps of evaluation."""
@@ -137,22 +139,20 @@ class Judging:
         return numbers
 
     def judgement(self) -> dict[str, float]:
-        """The numbers of `judge` after the present step, computed once a step."""
+        """The numbers after the present step, computed once a step."""
+        import torch
+
         step = self.state.global_step
         if self._judged_step != step:
-            self._judgement = self.judge()
+            with torch.no_grad():
+                self._judgement = self._judge(self.model.eval())
             self._judged_step = step
         return dict(self._judgement)
 
 
 def train_and_judge(run: Run, trainer: Judging) -> dict[str, object]:
     """Trains a trainer; returns its judgements before and after, for the record."""
-
-    def judge(folder: Path) -> None:
-        write_json(folder / _JUDGEMENT, trainer.judge())
-
-    path = run.once("before", judge) / _JUDGEMENT
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = trainer.judgement()
     run.train(trainer)
     return {"before_training": before, "result": trainer.judgement()}
 
@@ -168,17 +168,19 @@ class PlannedBatches:
         return len(self.plan)
 
 
-def planned_trainer() -> "type[Trainer]":
-    """The class of trainers that take `PlannedBatches` in their order."""
+def planned_trainer(judge: Judge | None = None, **options: object) -> Judging:
+    """A trainer that takes `PlannedBatches` in their order.
+
+    Args:
+        judge: see `Judging`.
+        **options: of a `transformers.Trainer`.
+    """
     from torch.utils.data import SequentialSampler
     from transformers import Trainer
 
-    class PlannedTrainer(Trainer):
-        def __init__(self, **options: object) -> None:
-            # A trainer takes one item of the data set per step, which is a whole batch already.
-            super().__init__(data_collator=lambda batches: batches[0], **options)
-
+    class PlannedTrainer(Judging, Trainer):
         def _get_train_sampler(self, *args: object, **kwargs: object) -> "Sampler":
             return SequentialSampler(self.train_dataset)
 
-    return PlannedTrainer
+    # A trainer takes one item of the data set per step, which is a whole batch already.
+    return PlannedTrainer(judge, data_collator=operator.itemgetter(0), **options)

@@ -34,6 +34,7 @@ from mtmetrics.training.vocabulary import (
     balanced,
     piece_counts,
     pieces_by_number,
+    token_ids,
     train_wordpiece,
 )
 
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _IGNORED = -100
-_TEXTS_PER_CALL = 20_000
 _CHARACTERS = 10_000_000
 # A new small model that learns from pairs right away sees them a few times only.
 _NEW = DenoisingConfig(dropout=0.0)
@@ -113,7 +113,7 @@ def train_translation(
     plan = corpus.plan_epochs(lengths, config.pairs_per_step, config.epochs, run.seed)
     planned = PaddedBatches(plan, rows, DataCollatorForSeq2Seq(tokenizer, model=network))
     run.train(
-        planned_trainer()(
+        planned_trainer(
             model=network,
             args=settings,
             train_dataset=planned,
@@ -184,18 +184,12 @@ def train_denoising(
     log.info("%d sentences for training", len(sentences))
     set_seed(run.seed)
     tokenizer, network = small_mbart(run, folder, texts, config)
-    ids: list[np.ndarray] = []
-    for begin in range(0, len(sentences), _TEXTS_PER_CALL):
-        encoded = tokenizer(
-            sentences[begin : begin + _TEXTS_PER_CALL],
-            truncation=True,
-            max_length=config.max_pieces,
-        )
-        ids += [np.array(row, dtype=np.int32) for row in encoded["input_ids"]]
+    options = {"truncation": True, "max_length": config.max_pieces}
+    ids = [np.array(row, dtype=np.int32) for row in token_ids(sentences, tokenizer, **options)]
     lengths = np.array([len(row) for row in ids])
     steps = config.steps * run.processes
     plan = corpus.plan_batches(["mono"] * len(ids), lengths, config.rows_per_step, steps, run.seed)
-    trainer = planned_trainer()(
+    trainer = planned_trainer(
         model=network,
         args=trainer_settings(run, config, config.matrix_lr),
         train_dataset=NoisyBatches(plan, ids, tokenizer, config, run.seed),

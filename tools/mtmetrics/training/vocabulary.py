@@ -280,15 +280,9 @@ def _usual_characters(sentences: Sequence[str], tokenizer: "PreTrainedTokenizerF
     usual = {character for character, count in counts.items() if count >= _RAREST_CHARACTER}
     result = np.zeros(len(tokenizer), dtype=bool)
     for piece, number in tokenizer.get_vocab().items():
-        result[number] = _is_short(piece) and (
-            piece == _SPACE or piece.removeprefix(_SPACE) in usual
-        )
+        # A mark of a space before a character does not count.
+        result[number] = piece == _SPACE or piece.removeprefix(_SPACE) in usual
     return result
-
-
-def _is_short(piece: str) -> bool:
-    """Whether a piece is a single character, a mark of a space before it not counted."""
-    return len(piece.removeprefix(_SPACE)) <= 1
 
 
 def _unigram(
@@ -333,24 +327,30 @@ def pieces_by_number(tokenizer: "PreTrainedTokenizerFast") -> list[str]:
 
 
 def piece_counts(texts: Sequence[str], tokenizer: "PreTrainedTokenizerFast") -> np.ndarray:
-    """The number of times that each piece of the vocabulary occurs, `(size,)`."""
+    """The number of times that each piece of the vocabulary occurs, `(size,)`; 0 for special
+    tokens."""
     counts = np.zeros(len(tokenizer), dtype=np.int64)
-    for ids in _tokenised(texts, tokenizer):
+    for ids in token_ids(texts, tokenizer, add_special_tokens=False):
         np.add.at(counts, ids, 1)
+    counts[tokenizer.all_special_ids] = 0
     return counts
 
 
-def _tokenised(texts: Sequence[str], tokenizer: "PreTrainedTokenizerFast") -> Iterator[np.ndarray]:
-    """The pieces of each whole text, special tokens left out."""
-    ordinary = np.ones(len(tokenizer), dtype=bool)
-    ordinary[tokenizer.all_special_ids] = False
-    # Millions of short texts: the fast tokenizer itself, without what transformers adds to each,
-    # nor the cut and the padding that its file may ask for.
-    fast = tokenizer.backend_tokenizer
-    fast.no_truncation()
-    fast.no_padding()
+def token_ids(
+    texts: Sequence[str],
+    tokenizer: "PreTrainedTokenizerFast",
+    **options: object,
+) -> Iterator[list[int]]:
+    """Yields the numbers of the pieces of each text. A tokenizer gets some thousand texts at a time,
+    because what it returns besides takes much memory.
+
+    Args:
+        texts: the texts.
+        tokenizer: of the pieces.
+        **options: of the call of the tokenizer.
+    """
     for begin in range(0, len(texts), _TEXTS_PER_CALL):
-        some = texts[begin : begin + _TEXTS_PER_CALL]
-        for encoding in fast.encode_batch_fast(some, add_special_tokens=False):
-            ids = np.array(encoding.ids, dtype=np.int32)
-            yield ids[ordinary[ids]]
+        some = list(texts[begin : begin + _TEXTS_PER_CALL])
+        yield from tokenizer(some, return_attention_mask=False, verbose=False, **options)[
+            "input_ids"
+        ]

@@ -18,7 +18,6 @@ _FUNCTION_WORDS = 60
 _WORDS_PER_FUNCTION_WORD = 8
 _LONGEST_ADDITION = 4
 _UNTRANSLATED = "untranslated word"
-_UNTRANSLATED = "untranslated word"
 # A run of letters and digits, or a mark, with the space before it.
 _TOKEN = re.compile(r"\s*(?:\w[\w'’-]*|[^\w\s])")
 _NUMBER = re.compile(r"\d+")
@@ -126,13 +125,12 @@ class Worsening:
         copy = text_of(worsened)
         return copy if copy and copy != text else None
 
-    def any_copy(self, text: str, source: str) -> tuple[str, str] | None:
-        """The text with one error of a random kind, and that kind; None where no kind has a
-        place."""
+    def any_copy(self, text: str, source: str) -> str | None:
+        """The text with one error of a random kind; None where no kind has a place."""
         for kind in self._rng.sample(self.kinds, len(self.kinds)):
             copy = self.copy(text, source, kind)
             if copy is not None:
-                return copy, kind
+                return copy
         return None
 
     def _choose(self, places: Sequence[int]) -> int | None:
@@ -145,12 +143,15 @@ class Worsening:
 
     def _function_places(self, tokens: list[Token]) -> list[int]:
         """The places of function words."""
-        function_words = set(self._function_words)
-        return [place for place, token in enumerate(tokens) if token.text.lower() in function_words]
+        return [
+            place
+            for place, token in enumerate(tokens)
+            if token.text.lower() in self._function_words
+        ]
 
     def _content_places(self, tokens: list[Token]) -> list[int]:
         """The places of words that are neither function words nor capitalised."""
-        function_places = set(self._function_places(tokens))
+        function_places = self._function_places(tokens)
         return [
             place
             for place in self._word_places(tokens)

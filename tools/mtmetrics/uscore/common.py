@@ -24,8 +24,6 @@ from mtmetrics.uscore.stages import Finished, Stages
 SENTENCES, MODEL = "sentences.txt", "model"
 # Stands for a new small translation model, in place of a folder.
 SMALL = "small"
-# The vectors of a side's words are kept in memory up to this size; larger ones go to a file.
-VECTOR_BYTES = 4 * 2**30
 
 # A table of a preset that names a model: ``model``, perhaps ``revision``, and settings.
 ModelTable = dict[str, Any]
@@ -167,7 +165,6 @@ class Production:
                 texts,
                 self.encoder,
                 language=language,
-                memory_bytes=VECTOR_BYTES,
                 folder=self.stages.work,
                 wrap=self.wrap("encoding"),
             )

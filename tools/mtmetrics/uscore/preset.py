@@ -13,6 +13,7 @@ from mtmetrics.artifacts.models import (
     loading,
     model_folder,
     model_size,
+    pretrained_tokenizer,
     require_one_vocabulary,
 )
 from mtmetrics.artifacts.presets import load_preset, preset_toml
@@ -68,8 +69,7 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         "sentences": start.get("sentences"),
         "translation": request.translation or start.get("translation"),
     }
-    models: dict[str, str | None] = dict.fromkeys(_MADE)
-    adapter_rank = 0
+    tables: dict[str, ModelTable] = {}
     for name, model in to_train.items():
         if name in without:
             continue
@@ -78,10 +78,10 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
             raise ArtifactError(
                 f"preset {preset}: [start] names no model for {name!r}; {advice}", option="preset"
             )
-        table = _start_table(preset, name, model)
-        if name == "sentences":
-            adapter_rank = table.get("adapter_rank", 0)
-        models[name] = SMALL if table["model"] == SMALL else folder(table)
+        tables[name] = _start_table(preset, name, model)
+    folders = {
+        name: SMALL if table["model"] == SMALL else folder(table) for name, table in tables.items()
+    }
     language_models = bundle.settings.get("language_models", {})
     language_model = for_language(language_models, request.languages[1]) or {}
     if request.lm == "none":
@@ -100,9 +100,9 @@ def read_start(request: Request, *, local_files_only: bool = False) -> Start:
         aligner_layer=start.get("aligner_layer"),
         language_model=resolved(language_model),
         encoder_folder=folder(encoder),
-        sentences=models["sentences"],
-        adapter_rank=adapter_rank,
-        translation=models["translation"],
+        sentences=folders.get("sentences"),
+        adapter_rank=tables.get("sentences", {}).get("adapter_rank", 0),
+        translation=folders.get("translation"),
         score={name: score[name] for name in ("pieces", "masses") if name in score},
     )
 
@@ -138,28 +138,21 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         _require_trainable(start)
         folders[start.sentences] = "AutoModel"
     if table := start.language_model:
-        options = {"revision": table.get("revision"), "local_files_only": pool.local_files_only}
-        folder = model_folder(table["model"], **options)
+        folder = model_folder(
+            table["model"],
+            revision=table.get("revision"),
+            local_files_only=pool.local_files_only,
+        )
         with loading(folder, "AutoModelForCausalLM"):
             transformers.AutoConfig.from_pretrained(
                 folder,
                 local_files_only=True,
                 trust_remote_code=False,
             )
-            transformers.AutoTokenizer.from_pretrained(
-                folder,
-                local_files_only=True,
-                trust_remote_code=False,
-            )
+        pretrained_tokenizer(folder)
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
-        folder = Path(start.encoder_folder)
-        with loading(folder, "AutoModel"):
-            transformers.AutoTokenizer.from_pretrained(
-                folder,
-                local_files_only=True,
-                trust_remote_code=False,
-            )
+        pretrained_tokenizer(Path(start.encoder_folder))
     elif start.translation:
         require_mbart(Path(start.translation), lang_pair)
         folders[start.translation] = "AutoModelForSeq2SeqLM"
@@ -251,7 +244,7 @@ def assembled(
             "preset": tables,
             "start": start.record,
             **provenance,
-            "counts": production.stages.counts(),
+            "counts": production.stages.counts,
             "versions": versions(),
         }
         write_json(folder / "config.json", config, sort_keys=True)

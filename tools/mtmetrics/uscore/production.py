@@ -28,7 +28,12 @@ from mtmetrics.mining.sides import encode_side
 from mtmetrics.mining.word_level import mine_words, vectors_from_sentences
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.uscore import UScore
-from mtmetrics.training.configs import ContrastiveConfig, DenoisingConfig, TranslationConfig
+from mtmetrics.training.configs import (
+    ContrastiveConfig,
+    DenoisingConfig,
+    Schedule,
+    TranslationConfig,
+)
 from mtmetrics.training.corpus import ParallelText, read_pairs, text_key
 from mtmetrics.training.run import Run
 from mtmetrics.training.sentence import train_contrastive
@@ -110,21 +115,6 @@ def produce_uscore(
 def _pairs(path: str | Path) -> list[tuple[str, str]]:
     """The sources and targets of a file of parallel text."""
     return [(row.source, row.target) for row in read_pairs([path])[0]]
-
-
-@dataclasses.dataclass(frozen=True)
-class _WordMining:
-    """Options of mining by words.
-
-    Attributes:
-        sentences: sentences of each side.
-        candidates: candidates of each source.
-        share: share of the sources whose pairs are kept.
-    """
-
-    sentences: int
-    candidates: int
-    share: float
 
 
 class _ProductionStages(Production):
@@ -216,9 +206,14 @@ class _ProductionStages(Production):
         fitted maps."""
         maps: list[Finished] = []
         config = self.config
-        options = _WordMining(config.remap_sentences, config.remap_candidates, config.remap_share)
         for turn in range(1, config.remap_rounds + 1):
-            pairs = self._word_pairs(f"words-{turn}-pairs", maps[-1:], options)
+            pairs = self._word_pairs(
+                f"words-{turn}-pairs",
+                maps[-1:],
+                sentences=config.remap_sentences,
+                candidates=config.remap_candidates,
+                share=config.remap_share,
+            )
             maps.append(self._fitted(f"words-{turn}-maps", pairs, f"mined, round {turn}"))
         return maps
 
@@ -226,23 +221,39 @@ class _ProductionStages(Production):
         self,
         name: str,
         maps: Sequence[Finished],
-        options: "_WordMining",
+        *,
+        sentences: int,
+        candidates: int,
+        share: float,
     ) -> Finished:
         """Runs the stage that mines pairs by their words, with the last of the maps if there is
-        one."""
+        one.
+
+        Args:
+            name: of the stage.
+            maps: the stages that fitted maps so far.
+            sentences: sentences of each side.
+            candidates: candidates of each source.
+            share: share of the sources whose pairs are kept.
+        """
 
         def mine(folder: Path) -> dict[str, float]:
             mined = mine_words(
-                *self.encoded(options.sentences),
+                *self.encoded(sentences),
                 self.remapping(maps),
-                k=options.candidates,
-                share=options.share,
+                k=candidates,
+                share=share,
                 threads=self.threads,
                 wrap=self.wrap("mining"),
             )
             return self.keep_pairs(folder, mined)
 
-        settings = {**dataclasses.asdict(options), **self.word_settings()}
+        settings = {
+            "sentences": sentences,
+            "candidates": candidates,
+            "share": share,
+            **self.word_settings(),
+        }
         if maps:
             settings["map"] = self.config.map
         return self.stages.run(name, mine, settings=settings, after=[*self.texts, *maps])
@@ -281,11 +292,19 @@ class _ProductionStages(Production):
         self,
         name: str,
         after: Sequence[Finished],
-        settings: dict[str, object],
+        config: Schedule,
+        start: str,
         train: Callable[[Run], Path],
     ) -> Finished:
-        """Runs the stage in which a function trains a model, in a run that outlives
-        interruptions."""
+        """Runs the stage in which a function trains a model, in a run that outlives interruptions.
+
+        Args:
+            name: of the stage.
+            after: the stages that it reads.
+            config: of the training.
+            start: the folder of the model that the training begins with.
+            train: the function.
+        """
 
         def produce(folder: Path) -> Counts:
             run = Run(
@@ -297,8 +316,12 @@ class _ProductionStages(Production):
             train(run)
             return {}
 
-        key = {**settings, "seed": self.request.seed}
-        return self.stages.run(name, produce, settings=key, after=after)
+        settings = {
+            "config": dataclasses.asdict(config),
+            "start": fingerprint(start),
+            "seed": self.request.seed,
+        }
+        return self.stages.run(name, produce, settings=settings, after=after)
 
     def _sentence_rounds(self) -> list[Finished]:
         """Pairs are mined with one encoder, and a fresh one learns from them (Sec. 3.2 of the
@@ -351,33 +374,29 @@ class _ProductionStages(Production):
             learning_rate=learning_rate,
             adapter_rank=rank,
         )
-        settings = {
-            **self.settings("contrastive_batch"),
-            "learning_rate": learning_rate,
-            "adapter_rank": rank,
-            "start": fingerprint(start),
-        }
         files = [self.pairs_file(pairs.folder)]
 
         def train(run: Run) -> Path:
             return train_contrastive(run, files, start, config=config)
 
-        return self._trained(name, [pairs], settings, train)
+        return self._trained(name, [pairs], config, start, train)
 
     def _translation_rounds(self, maps: Finished) -> Finished:
         """Learns from mined pairs, then from its own translations too (Sec. 3.1 of the paper)."""
         config = self.config
-        options = _WordMining(
-            config.train_sentences,
-            config.translation_candidates,
-            config.translation_share,
+        mined = self._word_pairs(
+            "translation-pairs",
+            [maps],
+            sentences=config.train_sentences,
+            candidates=config.translation_candidates,
+            share=config.translation_share,
         )
-        pairs = [self._word_pairs("translation-pairs", [maps], options)]
+        pairs = [mined]
         start = str(self.start.translation)
         if start == SMALL:
             start = str(self._small_translator().folder / MODEL)
         model = self._translation_model("translation-model", pairs, start)
-        for turn in range(2, self.config.translation_rounds + 1):
+        for turn in range(2, config.translation_rounds + 1):
             translate = functools.partial(self._translate, model=model)
             settings = {**self.settings("train_sentences", "beams"), "seed": self.request.seed}
             name = f"translation-{turn}"
@@ -404,12 +423,11 @@ class _ProductionStages(Production):
         config = DenoisingConfig(steps=steps, warmup_steps=steps // 20, decay_steps=3 * steps // 10)
         files = [text.folder / SENTENCES for text in self.texts]
         texts = dict(zip(self.request.languages, files, strict=True))
-        settings = {**self.settings("denoising"), "encoder": fingerprint(encoder)}
 
         def train(run: Run) -> Path:
             return train_denoising(run, texts, encoder, config=config)
 
-        return self._trained("translation-start", self.texts, settings, train)
+        return self._trained("translation-start", self.texts, config, encoder, train)
 
     def _translate(self, folder: Path, model: Finished) -> dict[str, int]:
         """Keeps the sources with their translations by the model; a source without a translation,
@@ -439,15 +457,9 @@ class _ProductionStages(Production):
             pairs_per_step=self.config.translation_batch,
             learning_rate=self.config.translation_learning_rate,
         )
-        settings = self.settings(
-            "translation_epochs",
-            "translation_batch",
-            "translation_learning_rate",
-        )
-        settings["start"] = fingerprint(start)
         text = ParallelText([self.pairs_file(stage.folder) for stage in pairs])
 
         def train(run: Run) -> Path:
             return train_translation(run, text, start, self.lang_pair, config=config)
 
-        return self._trained(name, pairs, settings, train)
+        return self._trained(name, pairs, config, start, train)

@@ -107,7 +107,8 @@ def publish_production(folder: Path, namespace: str) -> Iterator[Plan]:
                     folder / part.folder, Path(scratch, part.folder), tables["encoder"]
                 )
             plan = push(Publication(part.repository, "model", part_files | {_CARD: card}))
-            listed[key] = _listed_part(part, plan.tag)
+            licence = part.licence.get("license_name") or part.licence["license"]
+            listed[key] = _Listed(part.role, part.repository, plan.tag, part.fingerprint, licence)
             tables[key] = _published_table(tables[key], part, plan.tag)
             yield plan
         preset, card = Path(scratch, _PRESET), Path(scratch, _CARD)
@@ -234,11 +235,6 @@ def _catalog_source(key: str, name: str, folder: Path) -> tuple[str, str | None]
         mend = f"name {folder} in the preset that the production begins with, so that it is copied"
         raise ArtifactError(f"[{key}]: {name} is not the catalog's ({problems[0]}); {mend}")
     return source.repository, source.revision
-
-
-def _listed_part(part: _Part, tag: str) -> _Listed:
-    licence = part.licence.get("license_name") or part.licence["license"]
-    return _Listed(part.role, part.repository, tag, part.fingerprint, licence)
 
 
 def _published_table(table: Mapping[str, Any], part: _Part, tag: str) -> dict[str, Any]:

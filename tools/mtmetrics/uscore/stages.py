@@ -32,13 +32,11 @@ class _Entry(TypedDict):
         key: a hash over everything that the stage depends on.
         counts: the numbers that it counted.
         digest: a hash over its result.
-        seconds: the time that it took.
     """
 
     key: str
     counts: Counts
     digest: str
-    seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +44,11 @@ class Finished:
     """A stage that is done.
 
     Attributes:
-        name: of the stage.
         folder: holds its result.
         counts: the numbers that it counted.
         digest: a hash over files and counts, by which later stages notice a change.
     """
 
-    name: str
     folder: Path
     counts: Counts
     digest: str
@@ -76,6 +72,8 @@ class Stages:
         unfinished: the folder in which the stage that is being produced may keep files that outlive
             a kill, such as checkpoints. Its name holds the hash, so a stage with other settings,
             files or stages before it never finds them.
+        counts: the counts of the stages that this process requested, by name, in the order of the
+            requests.
 
     Raises:
         MTMetricsError: another process works in the folder, or its state cannot be read.
@@ -85,8 +83,7 @@ class Stages:
         self.work = work
         self.unfinished = work
         self._log_file = log_file
-        # Names of stages, in the order in which this process requested them.
-        self._requested: dict[str, None] = {}
+        self.counts: dict[str, Counts] = {}
         make_folder(work)
         self._lock = FileLock(work / ".lock", blocking=False)
         try:
@@ -118,7 +115,6 @@ class Stages:
             files: input files from outside, known by their content.
             after: the stages that it reads.
         """
-        self._requested[name] = None
         contents = [_file_digest(path) for path in files]
         digests = [stage.digest for stage in after]
         key = _digest([name, __version__, settings or {}, contents, digests])
@@ -128,7 +124,8 @@ class Stages:
         if entry is not None and entry["key"] == key and folder.is_dir():
             log.info("%s: there already", name)
             self._clear(name)
-            return Finished(name, folder, entry["counts"], entry["digest"])
+            self.counts[name] = entry["counts"]
+            return Finished(folder, entry["counts"], entry["digest"])
         log.info("%s: starting", name)
         started = time.perf_counter()
         if entry is not None:
@@ -139,17 +136,12 @@ class Stages:
             counts = dict(produce(temporary))
         digest = _digest([counts, _checksums(folder)])
         seconds = round(time.perf_counter() - started, 3)
-        self._state[name] = {"key": key, "counts": counts, "digest": digest, "seconds": seconds}
+        self._state[name] = {"key": key, "counts": counts, "digest": digest}
         self._save()
         self._clear(name)
         self._log(name, seconds, counts)
-        return Finished(name, folder, counts, digest)
-
-    def counts(self) -> dict[str, Counts]:
-        """The counts of the stages that this process requested, by name, in the order of the
-        requests."""
-        finished = [name for name in self._requested if name in self._state]
-        return {name: self._state[name]["counts"] for name in finished}
+        self.counts[name] = counts
+        return Finished(folder, counts, digest)
 
     def close(self) -> None:
         """Lets other processes use the folder."""
