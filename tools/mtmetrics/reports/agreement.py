@@ -275,18 +275,14 @@ def metric_table(
     # For each row its cells, one per file.
     cells: list[list[MetricCell]] = [[] for _ in scored]
     for number, column in enumerate(columns):
-        # The rows that have scores for this file, by their places in the table.
-        scores_of_place = {
-            place: column.take(row.scores[number])
-            for place, row in enumerate(scored)
-            if row.scores and number not in row.missing
-        }
-        column_cells = _cells(list(scores_of_place.values()), column, measure, test, intervals)
-        cell_of_place = dict(zip(scores_of_place, column_cells, strict=True))
-        for place, row in enumerate(scored):
+        column_scores = []
+        for row in scored:
+            is_scored = row.scores and number not in row.missing
+            column_scores.append(column.take(row.scores[number]) if is_scored else None)
+        column_cells = _cells(column_scores, column, measure, test, intervals)
+        for row, row_cells, cell in zip(scored, cells, column_cells, strict=True):
             if row.scores:
-                cell = cell_of_place.get(place)
-                cells[place].append(_not_scored(row.missing[number]) if cell is None else cell)
+                row_cells.append(cell or _not_scored(row.missing[number]))
     rows = []
     for row, row_cells in zip(scored, cells, strict=True):
         average = _average(row, row_cells, columns)
@@ -357,26 +353,29 @@ def remarks(table: MetricTable) -> list[str]:
 
 
 def _cells(
-    scores: list[list[float | None]],
+    scores: Sequence[Scores | None],
     column: Judged,
     measure: Measure,
     test: str,
     intervals: bool,
-) -> list[MetricCell]:
-    """The cells of one column.
+) -> list[MetricCell | None]:
+    """The cells of one column; None for rows that were not scored on the file.
 
     Args:
-        scores: for each row that was scored on the file, a score per judgement.
+        scores: for each row a score per judgement; None where it was not scored on the file.
         column: the file.
         measure: of the agreement.
         test: one of `TESTS`.
         intervals: whether cells have intervals.
     """
-    correlations = [measure.of(row_scores, column) for row_scores in scores]
+    correlations = [None if one is None else measure.of(one, column) for one in scores]
     best = _highest(correlations)
     human = column.judgements["human"]
-    cells = []
+    cells: list[MetricCell | None] = []
     for place, (row_scores, correlation) in enumerate(zip(scores, correlations, strict=True)):
+        if row_scores is None:
+            cells.append(None)
+            continue
         p_value = interval = None
         if best and place not in best and correlation.reason is None:
             p_value = _p_value(test, scores[min(best)], row_scores, column, measure)

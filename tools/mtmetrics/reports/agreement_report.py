@@ -15,8 +15,6 @@ from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import ALPHA, NO_INTERVAL, Interval
 
 # Tests and coefficients as papers call them.
-# Tests and coefficients as papers call them.
-# Tests and coefficients as papers call them.
 _TESTS = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 _COEFFICIENTS = {
     "pearson": "Pearson's r",

@@ -1,7 +1,7 @@
 """Recipes: the tables and figures of the papers, with the metrics that they run, the texts that they
 run them on, and the numbers that they print.
 
-Each recipe is a file of the folder ``recipes``. `read_recipe` reads it, `Recipe.entries` makes the
+Each recipe is a file of the folder ``recipes``. `load_recipe` reads it, `Recipe.entries` makes the
 rows that are run, and `judge_recipe` runs them and correlates their scores with the judgements.
 """
 
@@ -407,12 +407,13 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def read_recipe(name: str) -> Recipe:
-    """Reads the table or figure of a name."""
+def load_recipe(name: str) -> Recipe:
+    """Reads the table or figure of a name; refuses one that does not exist."""
+    choice("recipe", name, recipe_names())
     fields = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     if "bars" in fields:
         # A figure of bars has the rows of its table, and its fields unless it has its own.
-        table = read_recipe(fields["bars"])
+        table = load_recipe(fields["bars"])
         shared = ("pairs", "level", "coefficient", "note")
         table_fields = {field: getattr(table, field) for field in shared}
         return Recipe(name=name, rows=table.rows, **(table_fields | fields))
@@ -431,14 +432,9 @@ def _read_row(row: dict[str, Any], pairs: Sequence[str]) -> RecipeRow:
     return RecipeRow(published=published, **row)
 
 
-def load_recipe(name: str) -> Recipe:
-    """Reads a recipe; refuses one that does not exist."""
-    return read_recipe(choice("recipe", name, recipe_names()))
-
-
 def list_recipes() -> list[list[str]]:
     """A table of all recipes, the head first: name, title, and the place of the data."""
-    recipes = map(read_recipe, recipe_names())
+    recipes = map(load_recipe, recipe_names())
     return [
         ["NAME", "TABLE OR FIGURE", "DATA"],
         *([recipe.name, recipe.title, recipe.texts] for recipe in recipes),
