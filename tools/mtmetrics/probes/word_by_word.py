@@ -8,6 +8,7 @@ from mtmetrics.errors import MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.probes.probing import Dictionary, coverage, preferences
+from mtmetrics.reports.agreement_report import not_run
 from mtmetrics.reports.metric_runs import SCORE, Entry, RowScores
 from mtmetrics.reports.recipes import Recipe
 from mtmetrics.reports.styles import Cell, Grid, Report, decimals
@@ -132,10 +133,7 @@ def report_words(
             line.append(decimals(shares[pair]) if pair in shares else "")
             line.append(decimals(paper.published[pair]) if pair in paper.published else "")
         lines.append(line)
-        reasons = {pairs[number].lang_pair: why for number, why in row.missing.items()}
-        if row.problem is not None:
-            notes.append(f"Not run: {row.entry.title}: {row.problem}")
-        notes += [f"Not run: {row.entry.title} for {pair}: {why}" for pair, why in reasons.items()]
+        notes += not_run(row, [texts.lang_pair for texts in pairs])
         document: dict[str, object] = {"title": row.entry.title, "published": paper.published}
         document |= {"measured": shares, "signatures": row.known_signatures}
         if row.problem is not None:

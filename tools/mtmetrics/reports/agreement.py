@@ -41,8 +41,6 @@ Scores = Sequence[float | None]
 
 # Names of coefficients: correlations, and further ones that compare translations of one source.
 MEASURES = (*COEFFICIENTS, "darr", "acc23", "spa")
-# The reason for a missing correlation begins so where a row could not be run on a file.
-NOT_SCORED = "not scored"
 GROUPS = ("none", "item", "system")
 # One-sided tests of whether the best scores agree better with people than others.
 TESTS = ("williams", "perm-both", "none")
@@ -281,8 +279,10 @@ def metric_table(
             column_scores.append(column.take(row.scores[number]) if is_scored else None)
         column_cells = _cells(column_scores, column, measure, test, intervals)
         for row, row_cells, cell in zip(scored, cells, column_cells, strict=True):
-            if row.scores:
-                row_cells.append(cell or _not_scored(row.missing[number]))
+            if cell is not None:
+                row_cells.append(cell)
+            elif row.scores:
+                row_cells.append(MetricCell(_undefined(f"not scored: {row.missing[number]}")))
     rows = []
     for row, row_cells in zip(scored, cells, strict=True):
         average = _average(row, row_cells, columns)
@@ -292,11 +292,6 @@ def metric_table(
     best = _highest([None if row.scored.missing else row.average for row in rows])
     rows = [dataclasses.replace(row, best=place in best) for place, row in enumerate(rows)]
     return MetricTable(list(columns), rows, measure, test)
-
-
-def _not_scored(reason: str) -> MetricCell:
-    """The cell of a file that a row was not scored on."""
-    return MetricCell(_undefined(f"{NOT_SCORED}: {reason}"))
 
 
 def _average(row: RowScores, cells: Sequence[MetricCell], columns: Sequence[Judged]) -> Correlation:
