@@ -104,6 +104,27 @@ def _columns_beside_paper(table: MetricTable, recipe: Recipe) -> list[Column]:
     return [*columns, Column("average of all published", averages)]
 
 
+def grid_beside_paper(
+    columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, float], Mapping[str, float]]]
+) -> Grid:
+    """A table with our number of each column, then the paper's; empty where there is none.
+
+    Args:
+        columns: the paper's.
+        rows: title, column -> our number, column -> the paper's.
+    """
+    head: list[Cell] = ["metric"]
+    for column in columns:
+        head += [column, f"{column} published"]
+    table = [head]
+    for title, measured, published in rows:
+        line: list[Cell] = [title]
+        for column in columns:
+            line += [_number(measured.get(column)), _number(published.get(column))]
+        table.append(line)
+    return Grid(table, range(1, len(head)))
+
+
 def _file_column(table: MetricTable, number: int) -> Column:
     """The column of the file of a number; rows that were not scored on it have empty cells."""
     cells: list[Cell] = []
