@@ -119,7 +119,7 @@ class RecipeRow:
                 brought = self._vectors_of_preset(spec)
             if maps is not None and self.is_mapped and "maps" not in dict(spec.options):
                 brought = {"maps": maps} | brought
-            if why_not := self._lacking(spec, brought):
+            if why_not := self._lacking(brought):
                 return Entry(self.title, why_not=why_not)
             spec = spec.having(**brought)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
@@ -193,11 +193,10 @@ class RecipeRow:
         model = preset.settings.get("encoder", {}).get("model")
         return {} if model is None else {"encoder": preset.path(model)}
 
-    def _lacking(self, spec: MetricSpec, brought: Mapping[str, str]) -> str:
+    def _lacking(self, brought: Mapping[str, str]) -> str:
         """The reason why a row of vectors cannot be run; empty where it can.
 
         Args:
-            spec: the metric with its preset.
             brought: the options of the vectors, ``encoder`` and perhaps ``maps``.
         """
         if self.vectors is None:
