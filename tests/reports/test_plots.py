@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from mtmetrics.errors import InputError
 from mtmetrics.reports.plots import (
     Bar,
     best_weights,
@@ -172,16 +171,6 @@ def test_the_mean_over_files_decides() -> None:
     ]
     assert [correlation.value for correlation in whole.correlations] == pytest.approx(expected)
     assert (first.best, whole.best) == (0, 1)
-
-
-def test_refusals() -> None:
-    for parts, options, message in (
-        (["a"], {}, "parts: a given; weights need at least two"),
-        (["a", "b"], {"steps": 0}, "steps 0"),
-        (["a", "b"], {"coefficient": "darr"}, "coefficient 'darr'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            weight_grid(dict.fromkeys(parts, HUMAN), HUMAN, **options)
 
 
 def test_reports() -> None:

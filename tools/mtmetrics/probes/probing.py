@@ -405,7 +405,6 @@ def match(
         raise InputError(
             f"{scorer.metric} compares with source and reference, of which there is one only here"
         )
-    sources, targets = check(sources=sources, targets=targets)
     [column] = scorer.side.columns
     compared = [source for source in sources for _ in range(candidates.shape[1])]
     translations = [targets[target] for target in candidates.ravel()]

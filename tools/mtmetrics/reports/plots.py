@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import choice, positive
-from mtmetrics.errors import InputError
 from mtmetrics.reports.figures import (
     COLOURS,
     INK,
@@ -321,14 +319,9 @@ def weight_grid(
         human: (n,) human judgements; None leaves the segment out.
         steps: with 10 a weight is 0.0, 0.1, ..., 1.0.
         coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`.
-
-    Raises:
-        InputError: fewer than two parts, or as the coefficient.
     """
-    if len(parts) < 2:
-        raise InputError(f"parts: {', '.join(parts) or 'none'} given; weights need at least two")
-    correlate = COEFFICIENTS[choice("coefficient", coefficient, tuple(COEFFICIENTS))]
-    points = simplex(len(parts), positive("steps", steps))
+    correlate = COEFFICIENTS[coefficient]
+    points = simplex(len(parts), steps)
     columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
     correlations = [correlate(point @ columns, human) for point in points]
     return WeightGrid(tuple(parts), steps, points, correlations)
