@@ -52,8 +52,8 @@ class RecipeRow:
         preset: a folder beside the recipes with the models of this row, where they are not the
             models of the preset ``paper``; or the preset of a metric that has no such preset.
         options: of the metric.
-        layer: the layer of the paper's encoder and its number of layers, such as ``"10 of 12"``;
-            another encoder is read at the same share of its layers.
+        layer: the layer of the paper's encoder, and its number of layers; another encoder is read
+            at the same share of its layers.
         column: the column of the data.
         part: the part of the score of the metric.
         falls: whether lower is better; then the sign of our values is turned.
@@ -71,7 +71,7 @@ class RecipeRow:
     metric: str | None = None
     preset: str | None = None
     options: dict[str, object] = dataclasses.field(default_factory=dict)
-    layer: str | None = None
+    layer: list[int] | None = None
     column: str | None = None
     part: str = SCORE
     falls: bool = False
@@ -141,17 +141,11 @@ class RecipeRow:
         default_preset = row_preset or preset
         options = self.options
         if self.layer is not None and (spec.preset or default_preset) in (_PAPER, row_preset):
-            options = options | {"layer": self._layer_of_paper[0]}
+            options = options | {"layer": self.layer[0]}
         spec = spec.filled(default_preset, options)
         if self._folder and spec.preset == _PAPER:
             return dataclasses.replace(spec, preset=self._folder)
         return spec
-
-    @property
-    def _layer_of_paper(self) -> tuple[int, int]:
-        """The layer of the paper's encoder, and its number of layers."""
-        layer, _, layers = str(self.layer).partition(" of ")
-        return int(layer), int(layers)
 
     def at_its_layer(self, entry: Entry, pool: ModelPool, lang_pair: str) -> Entry:
         """The row with the layer of its encoder that lies as deep as the paper's; as it is where it
@@ -172,7 +166,7 @@ class RecipeRow:
             return entry
         if depth is None:
             return entry
-        layer, layers = self._layer_of_paper
+        layer, layers = self.layer
         # The nearest layer; of two that are as near, the lower one.
         as_deep = math.ceil(layer * depth / layers - 0.5)
         return dataclasses.replace(entry, metric=spec.having(layer=as_deep))
@@ -238,7 +232,7 @@ class RecipeRow:
         has_stored = self.vectors and _is_stored(dict(spec.options).get("encoder"))
         for name, value in spec.options:
             is_published = self.options.get(name) == value or (
-                name == "layer" and self.layer is not None and value == self._layer_of_paper[0]
+                name == "layer" and self.layer is not None and value == self.layer[0]
             )
             if not is_published and not (has_stored and name in ("encoder", "maps")):
                 differences.append(f"{name}={value}")
