@@ -8,7 +8,6 @@ rows that are run, and `judge_recipe` runs them and correlates their scores with
 import dataclasses
 import math
 import re
-import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.checks import choice
-from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX as STORED_SENTENCES
@@ -305,7 +304,6 @@ class Recipe:
         text: other files that it reads, which the user has to bring.
         means: column of a table of averages -> the other table that it averages.
         models: preset -> the encoder, with its layer, of a figure that makes something.
-        encoder_of: instead of `models`, the metric whose preset names them.
         bars: name of the table whose rows and columns a figure draws as bars.
         layers: whether a figure draws its rows at each layer of the encoder.
         word_by_word: whether the numbers of a table are no correlations, but the shares of
@@ -327,7 +325,6 @@ class Recipe:
     text: str = ""
     means: dict[str, Mean] = dataclasses.field(default_factory=dict)
     models: dict[str, str] = dataclasses.field(default_factory=dict)
-    encoder_of: str | None = None
     bars: str = ""
     layers: bool = False
     word_by_word: bool = False
@@ -337,19 +334,11 @@ class Recipe:
         None where it makes nothing.
 
         Args:
-            preset: name or folder of the preset.
+            preset: name of the preset.
 
         Raises:
             InputError: the figure has no encoder for the preset.
-            ArtifactError: the preset cannot be read, or names no encoder.
         """
-        if self.encoder_of is not None:
-            opened = load_preset(self.encoder_of, preset)
-            table = opened.settings.get("encoder", {})
-            if "model" not in table:
-                raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
-            layer = f" --layer {table['layer']}" if "layer" in table else ""
-            return shlex.quote(opened.path(table["model"])) + layer
         if self.models and preset not in self.models:
             raise InputError(f"--recipe {self.name}: runs with --preset {' or '.join(self.models)}")
         return self.models.get(preset)
