@@ -50,10 +50,18 @@ def squares(figure):
     return found
 
 
-def test_special_tokens_are_left_out():
+def test_special_tokens_are_left_out_unless_asked_for():
     axes = draw_alignment(SHORT).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == SHORT.source[1:]
     assert [label.get_text() for label in axes.get_xticklabels()] == SHORT.prediction[1:]
+    axes = draw_alignment(SHORT, special_tokens=True).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == SHORT.source
+    assert [label.get_text() for label in axes.get_xticklabels()] == SHORT.prediction
+    assert [label.get_color() for label in axes.get_yticklabels()] == [
+        "#7b8794",
+        "#1f2933",
+        "#1f2933",
+    ]
 
 
 def test_area_is_mass_and_colour_is_cost():

@@ -147,7 +147,7 @@ def _number(value: float | None) -> str:
 
 def _difference(row: MetricRow, published: float | None) -> str:
     """Our average less the paper's; empty where one of them is missing."""
-    measured = row.average.known if row.cells else None
+    measured = row.average.known
     if measured is None or published is None:
         return ""
     return f"{measured - published:+.3f}"

@@ -72,6 +72,7 @@ def draw_alignment(
     title: str = "",
     *,
     names: tuple[str, str] = ("source", "translation"),
+    special_tokens: bool = False,
 ) -> "Figure":
     """A heatmap of an alignment: one row per word of the source, one column per word of the
     translation.
@@ -87,6 +88,7 @@ def draw_alignment(
         alignment: of n and m words; where either is 0, the figure says so.
         title: a line above the figure, such as `segment_title`.
         names: of the rows and of the columns.
+        special_tokens: also draw such as ``[CLS]``, in grey.
 
     Warns:
         UserWarning: no font has some of the characters, see
@@ -100,7 +102,8 @@ def draw_alignment(
     from matplotlib.figure import Figure
 
     style, total = _STYLES[alignment.cells], alignment.total
-    alignment = alignment.without_special_tokens()
+    if not special_tokens:
+        alignment = alignment.without_special_tokens()
     figure = Figure(dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     fonts = label_fonts([title, *names, *alignment.source, *alignment.prediction])
@@ -187,7 +190,9 @@ def _label(
     fonts: LabelFonts,
     cell: float,
 ) -> None:
-    """Writes the words at the axes, and the names of both sides in the corner."""
+    """Writes the words at the axes, special tokens small and grey, and the names of both sides in
+    the corner."""
+    size = min(_NORMAL, 0.62 * cell)
     rows, columns = alignment.mass.shape
     axes.tick_params(
         labeltop=True,
@@ -196,12 +201,18 @@ def _label(
         labelright=columns > _NEAR,
         pad=_GAP,
     )
-    font = fonts.properties(min(_NORMAL, 0.62 * cell))
-    for axis, words in ((axes.xaxis, alignment.prediction), (axes.yaxis, alignment.source)):
+    sides = (
+        (axes.xaxis, alignment.prediction, alignment.spans),
+        (axes.yaxis, alignment.source, alignment.source_spans),
+    )
+    for axis, words, spans in sides:
         axis.set_ticks(range(len(words)), [fonts.shown(shortened(word, 24)) for word in words])
-        for tick in axis.get_major_ticks():
+        for tick, end in zip(axis.get_major_ticks(), spans[:, 1], strict=True):
+            # A special token has an empty span.
+            factor, colour = (1.0, INK) if end else (0.85, QUIET)
+            font = fonts.properties(factor * size)
             for label in (tick.label1, tick.label2):
-                label.set(fontproperties=font, color=INK, parse_math=False)
+                label.set(fontproperties=font, color=colour, parse_math=False)
     widest = max(_extent(tick.label2)[0] for tick in axes.xaxis.get_major_ticks())
     if widest > 0.95 * cell:
         # Slanted labels are closer to each other than their columns are.
