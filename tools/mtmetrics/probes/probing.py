@@ -266,17 +266,17 @@ def draw_preferences(preferences: Sequence[Preference], *, title: str) -> "Figur
     """
     from matplotlib.ticker import MaxNLocator
 
-    measures = list(dict.fromkeys(preference.measure for preference in preferences))
+    measure_names = list(dict.fromkeys(preference.measure for preference in preferences))
     modifications = list(dict.fromkeys(preference.modification for preference in preferences))
-    figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
+    figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measure_names))
     panels = figure.subplots(
-        len(measures),
+        len(measure_names),
         len(modifications),
         sharex="row",
         sharey="row",
         squeeze=False,
     )
-    for measure, row in zip(measures, panels, strict=True):
+    for measure, row in zip(measure_names, panels, strict=True):
         row_preferences = [each for each in preferences if each.measure == measure]
         edges = _edges(np.concatenate([each.differences for each in row_preferences]))
         for preference, axes in zip(row_preferences, row, strict=True):
