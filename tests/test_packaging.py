@@ -49,7 +49,6 @@ TESTED_IN = {
     "cluster/filtering": "cli/test_filter",
     "cluster/row_files": "cluster/test_engine",
     "cluster/task_map": "cli/test_mine",
-    "judgements/plain_pickles": "judgements/test_public_sets",
     # Parts of the one reader and of the one writer.
     "io/cells": "io/test_tables",
     "io/columns": "io/test_tables",

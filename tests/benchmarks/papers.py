@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from mtmetrics.cli.main import main as mtmetrics_main
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import write_atomic
-from mtmetrics.reports.recipes import Recipe, read_recipe, recipe_names
+from mtmetrics.reports.recipes import Recipe, load_recipe, recipe_names
 from mtmetrics.reports.styles import correlation_text, markdown
 from mtmetrics.statistics.correlation import Correlation
 
@@ -181,7 +181,7 @@ def section(recipe: Recipe, stored: Mapping[str, Any] | None) -> list[str]:
     if recipe.text:
         paragraphs.append(f"FILE: {recipe.text}.")
     if recipe.bars:
-        drawn = read_recipe(recipe.bars).title.partition(" of ")[0]
+        drawn = load_recipe(recipe.bars).title.partition(" of ")[0]
         return [*paragraphs, f"The numbers are those of {drawn}."]
     if stored is None:
         sets = " ".join(dict.fromkeys(_sets(recipe)))
@@ -300,7 +300,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in args.names:
         if name not in known:
             raise InputError(f"{name}: no recipe; there are: {', '.join(known)}")
-    recipes = [read_recipe(name) for name in args.names or known]
+    recipes = [load_recipe(name) for name in args.names or known]
     # Bars draw the numbers of a table.
     for recipe in (recipe for recipe in recipes if args.sets and not recipe.bars):
         measured = measure(recipe, args)
@@ -314,7 +314,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _recipes(paper: str) -> list[Recipe]:
     """The tables of a paper in the order of their numbers, then its figures."""
-    recipes = [read_recipe(name) for name in recipe_names() if name.startswith(paper)]
+    recipes = [load_recipe(name) for name in recipe_names() if name.startswith(paper)]
 
     def place(recipe: Recipe) -> tuple[bool, int, str]:
         """Whether it is a figure, and its number."""
@@ -326,7 +326,7 @@ def _recipes(paper: str) -> list[Recipe]:
 
 def _sets(recipe: Recipe) -> list[str]:
     """Names of the public sets that a recipe reads, or that the tables of its averages read."""
-    tables = [read_recipe(mean.recipe) for mean in recipe.means.values()]
+    tables = [load_recipe(mean.recipe) for mean in recipe.means.values()]
     return [name for table in [recipe, *tables] for name in table.pull]
 
 

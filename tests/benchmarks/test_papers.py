@@ -7,7 +7,7 @@ import papers
 import pytest
 
 from mtmetrics.judgements.public_sets import datasets
-from mtmetrics.reports.recipes import read_recipe
+from mtmetrics.reports.recipes import load_recipe
 
 TABLE = {
     "recipe": {"name": "zhao2020-table1"},
@@ -105,6 +105,6 @@ def test_measures_what_is_there_and_keeps_the_rest(
 
 
 def test_sets_of_averages_are_those_of_their_tables() -> None:
-    sets = papers._sets(read_recipe("belouadi2023-table2"))
+    sets = papers._sets(load_recipe("belouadi2023-table2"))
     assert {*sets} <= {*datasets()}
     assert "mlqe-pe-test" in sets

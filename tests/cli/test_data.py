@@ -207,22 +207,6 @@ class Runs:
             slice(None),
             "it names posix.mkdir, and only texts, numbers and tables of them are read",
         ),
-        ([1, 2], slice(None), "a dictionary is needed, it holds a list"),
-        (
-            {1: ["deen", "a", None, JUDGED]},
-            slice(None),
-            "sentence 1: a language pair, texts and judgements are needed",
-        ),
-        (
-            {1: ["deen", "a", "b", [["c", "nan"]]]},
-            slice(None),
-            "sentence 1: the judgement nan is no finite number",
-        ),
-        (
-            {1: ["deen", "a", "b", [["c", "high"]]]},
-            slice(None),
-            "could not convert string to float",
-        ),
     ],
 )
 def test_a_pickle_that_is_damaged_or_names_code_is_refused(

@@ -2,9 +2,6 @@
 
 import re
 
-import pytest
-
-from mtmetrics.errors import ArtifactError
 from mtmetrics.judgements import public_sets as datasets
 from mtmetrics.judgements.readers import files_of
 
@@ -45,13 +42,3 @@ def test_texts_of_a_metrics_task_lie_where_its_reader_looks_for_them():
                 f"source/{name}-src.{source}",
                 f"references/{name}-ref.{target}",
             } <= files.keys()
-
-
-def test_a_malformed_registry(tmp_path, monkeypatch):
-    path = tmp_path / "datasets.toml"
-    path.write_text('[one]\nwhat = "a set"\n')
-    monkeypatch.setattr(datasets, "REGISTRY", path)
-    with pytest.raises(
-        ArtifactError, match=r"datasets\.toml: the registry of data cannot be read \(KeyError"
-    ):
-        datasets.datasets()

@@ -16,6 +16,7 @@ from mtmetrics.probes.probing import (
     bare_words,
     coverage,
     distinct_pairs,
+    draw_preferences,
     match,
     matching_table,
     nearest_candidates,
@@ -200,6 +201,35 @@ def test_preference_numbers_and_table() -> None:
     assert row == ["random order", "score", "4", "0.250", "0.250", "-0.125", "0.000"]
 
 
+def test_histograms_count_every_difference_but_0_on_its_side() -> None:
+    found = [
+        Preference(modification, measure, np.array(differences))
+        for modification, differences in {
+            "a": [-0.5, -0.1, 0.0, 0.3],
+            "b": [0.0, 0.0, 0.0, 0.3],
+        }.items()
+        for measure in ("score", "lm")
+    ]
+    figure = draw_preferences(found, title="t")
+    assert len(figure.axes) == 4
+    first = figure.axes[0]
+    assert first.get_title() == "a\n25.0% preferred, 25.0% equal"
+    bars = [
+        (bar.get_x(), bar.get_width(), bar.get_height())
+        for bar in first.patches
+        if bar.get_height()
+    ]
+    assert sorted((x < 0, height) for x, _, height in bars) == [(False, 1), (True, 1), (True, 1)]
+    # No bin holds both sides of 0.
+    assert all(x >= -1e-12 or x + width <= 1e-12 for x, width, _ in bars)
+    assert first.get_xlabel() == "d (score)"
+    assert figure.axes[2].get_xlabel() == "d (lm)"
+    assert all(float(tick).is_integer() for tick in first.get_yticks())
+    # Without any preference there is still a panel.
+    figure = draw_preferences([Preference("a", "score", np.zeros(3))], title="t")
+    assert figure.axes[0].get_title() == "a\n0.0% preferred, 100.0% equal"
+
+
 NAMES = ["Anna 1", "Bernd 2", "Clara 3", "Dora 4"]
 NAMED = ["Anna one 1", "Bernd two 2", "Clara three 3", "Dora four 4"]
 
@@ -265,7 +295,7 @@ def test_nearest_candidates_are_nearest_by_cosine_and_the_right_one_is_first_whe
     ]
 
 
-def test_nearest_candidates_of_more_sources_than_are_compared_at_a_time() -> None:
+def test_nearest_candidates_of_random_vectors() -> None:
     sources, targets = np.random.default_rng(1).normal(size=(2, 600, 8))
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (sources, targets))
     cosines = x @ y.T

@@ -27,10 +27,8 @@ def only(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(figures, "_families", lambda: list(families))
         known = {"DejaVu Sans": "abc�", **families}
         monkeypatch.setattr(figures, "_characters", lambda family: frozenset(known[family]))
-        figures._fallbacks.cache_clear()
 
-    yield set_families
-    figures._fallbacks.cache_clear()
+    return set_families
 
 
 def test_chinese_gets_a_font_that_has_it() -> None:
@@ -87,7 +85,6 @@ def test_families_and_the_packaged_font(monkeypatch: pytest.MonkeyPatch) -> None
 def test_zhplot_is_not_imported() -> None:
     before = matplotlib.rcParams.copy()
     figures._families.cache_clear()
-    figures._fallbacks.cache_clear()
     label_fonts(["中"])
     assert "zhplot" not in sys.modules
     assert matplotlib.rcParams.copy() == before

@@ -87,7 +87,7 @@ def test_what_cannot_be_fitted_is_refused() -> None:
 def curve() -> AgreementCurve:
     grid = np.linspace(0.0, 0.5, 3)
     lines = (np.array([0.5, 0.7, 0.8]), np.array([0.5, 0.6, 0.7]), np.array([0.5, 0.8, 0.9]))
-    return AgreementCurve(("de-en",), 99, grid, *lines, 0.02, "some systems")
+    return AgreementCurve(("de-en",), 99, grid, *lines, 0.02, "some systems", "")
 
 
 @pytest.fixture

@@ -7,14 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from mtmetrics.errors import InputError
-from mtmetrics.probes.probing import Preference
 from mtmetrics.reports.plots import (
     Bar,
     best_weights,
     draw_bars,
     draw_curves,
-    draw_preferences,
     draw_scatter,
     draw_weights,
     mean_grid,
@@ -124,35 +121,6 @@ def test_curves_are_lines_with_gaps_and_intervals() -> None:
         assert axes.get_ylim() == pytest.approx(expected)
 
 
-def test_histograms_count_every_difference_but_0_on_its_side() -> None:
-    found = [
-        Preference(modification, measure, np.array(differences))
-        for modification, differences in {
-            "a": [-0.5, -0.1, 0.0, 0.3],
-            "b": [0.0, 0.0, 0.0, 0.3],
-        }.items()
-        for measure in ("score", "lm")
-    ]
-    figure = draw_preferences(found, title="t")
-    assert len(figure.axes) == 4
-    first = figure.axes[0]
-    assert first.get_title() == "a\n25.0% preferred, 25.0% equal"
-    bars = [
-        (bar.get_x(), bar.get_width(), bar.get_height())
-        for bar in first.patches
-        if bar.get_height()
-    ]
-    assert sorted((x < 0, height) for x, _, height in bars) == [(False, 1), (True, 1), (True, 1)]
-    # No bin holds both sides of 0.
-    assert all(x >= -1e-12 or x + width <= 1e-12 for x, width, _ in bars)
-    assert first.get_xlabel() == "d (score)"
-    assert figure.axes[2].get_xlabel() == "d (lm)"
-    assert all(float(tick).is_integer() for tick in first.get_yticks())
-    # Without any preference there is still a panel.
-    figure = draw_preferences([Preference("a", "score", np.zeros(3))], title="t")
-    assert figure.axes[0].get_title() == "a\n0.0% preferred, 100.0% equal"
-
-
 # Weights.
 
 
@@ -203,16 +171,6 @@ def test_the_mean_over_files_decides() -> None:
     ]
     assert [correlation.value for correlation in whole.correlations] == pytest.approx(expected)
     assert (first.best, whole.best) == (0, 1)
-
-
-def test_refusals() -> None:
-    for parts, options, message in (
-        (["a"], {}, "parts: a given; weights need at least two"),
-        (["a", "b"], {"steps": 0}, "steps 0"),
-        (["a", "b"], {"coefficient": "darr"}, "coefficient 'darr'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            weight_grid(dict.fromkeys(parts, HUMAN), HUMAN, **options)
 
 
 def test_reports() -> None:

@@ -13,7 +13,7 @@ from mtmetrics.judgements.public_sets import datasets
 from mtmetrics.judgements.readers import Condition
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports.metric_runs import RowScores
-from mtmetrics.reports.recipes import Recipe, RecipeRow, list_recipes, load_recipe, read_recipe
+from mtmetrics.reports.recipes import Recipe, RecipeRow, list_recipes, load_recipe
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.spec import MetricSpec
 
@@ -87,12 +87,12 @@ def test_calls_of_a_figure_are_commands_that_exist(name: str) -> None:
 
 
 def kind(recipe: Recipe) -> str:
-    tables = [read_recipe(mean.recipe) for mean in recipe.means.values()] or [recipe]
+    tables = [load_recipe(mean.recipe) for mean in recipe.means.values()] or [recipe]
     return "pulled" if all(table.pull for table in tables) else "found"
 
 
 def test_the_counts_in_the_documentation() -> None:
-    recipes = [read_recipe(name) for name, *_ in list_recipes()[1:]]
+    recipes = [load_recipe(name) for name, *_ in list_recipes()[1:]]
     of = {
         what: [
             recipe
@@ -162,7 +162,7 @@ HEADERS = {
 
 
 def test_fields_that_recipes_name_are_in_the_data_as_published() -> None:
-    for recipe in (read_recipe(name) for name, *_ in list_recipes()[1:]):
+    for recipe in (load_recipe(name) for name, *_ in list_recipes()[1:]):
         named = {row.column for row in recipe.rows if row.column}
         assert recipe.where.keys() <= {*recipe.pull}
         named |= {Condition.parse(where).field for where in recipe.where.values()}

@@ -40,7 +40,6 @@ def tuning(gain: Gain, unusable: dict[str, str] | None = None) -> Tuning:
         judgement_count=80,
         folds=5,
         coefficient="pearson",
-        side=None,
         signatures=[],
         unusable=unusable or {},
     )

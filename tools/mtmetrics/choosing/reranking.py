@@ -8,7 +8,7 @@ the weights of the sum on a development set. `rerank` does all of it in one call
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from mtmetrics.models.packed import distinct
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.results import BATCH_SEGMENTS
+from mtmetrics.scorers.results import BATCH_SEGMENTS, best_rows
 from mtmetrics.scorers.spec import MetricSpec
 
 # Weights that are tried, in units of the spread of a score within the lists of candidates.
@@ -305,17 +305,25 @@ class Reranker:
             raise InputError("the development set is empty; there is nothing to tune on")
         quality = _quality(lists, objective)
         blocks = [features for _, features in self._features(lists)]
-        sizes = np.array([len(item.candidates) for item in lists])
+        sizes = [len(item.candidates) for item in lists]
+        # The candidates of all lists stand one behind the other.
+        list_of_candidate = np.repeat(np.arange(len(lists)), sizes)
         is_usable = np.array([bool(text.strip()) for item in lists for text in item.candidates])
         features = np.where(is_usable, np.concatenate(blocks, axis=1), 0.0)
-        spread = _spread(features, is_usable, sizes)
+        spread = _spread(features, is_usable, list_of_candidate)
         differs = spread > 0
         if not differs.any():
             raise InputError("the development set has no list whose candidates differ in any score")
         scaled = features[differs] / spread[differs, None]
+
+        def mean_quality(weights: np.ndarray) -> float:
+            """The mean quality of the candidates that weights of the scaled scores choose, one of
+            each list; a blank one only where all are blank."""
+            scores = np.where(is_usable, weights @ scaled, -np.inf)
+            return float(quality[best_rows(scores, list_of_candidate)].mean())
+
         weights = np.zeros(len(features))
-        weights[differs] = _Development(scaled, quality, is_usable, sizes).best_weights()
-        weights[differs] /= spread[differs]
+        weights[differs] = _best_weights(len(scaled), mean_quality) / spread[differs]
         self.mixture.weights = {
             name: float(f"{weight:.6g}")
             for name, weight in zip(self.mixture.weights, weights, strict=True)
@@ -323,9 +331,10 @@ class Reranker:
         return self.mixture.weights
 
 
-def _spread(features: np.ndarray, is_usable: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _spread(
+    features: np.ndarray, is_usable: np.ndarray, list_of_candidate: np.ndarray
+) -> np.ndarray:
     """(k,) standard deviations of k scores of usable candidates within their lists."""
-    list_of_candidate = np.repeat(np.arange(len(sizes)), sizes)
     sums = np.array([np.bincount(list_of_candidate, row) for row in features])
     means = sums / np.maximum(np.bincount(list_of_candidate, is_usable), 1)
     deviations = (features - means[:, list_of_candidate])[:, is_usable]
@@ -349,83 +358,38 @@ def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
     return result.segments
 
 
-class _Development:
-    """A development set, and the search for the weights that choose best on it.
+def _best_weights(count: int, mean_quality: Callable[[np.ndarray], float]) -> np.ndarray:
+    """(count,) weights of the highest quality, which sum up to 1; of equally good ones those that
+    were met first."""
+    starts = np.unique(np.concatenate([np.eye(count), np.ones((1, count))]), axis=0)[::-1]
+    best_weights, best_quality = starts[0], -np.inf
+    for start in starts:
+        weights, quality = _climbed(start, mean_quality)
+        if quality > best_quality + 1e-12:
+            best_weights, best_quality = weights, quality
+    return best_weights / best_weights.sum()
 
-    Args:
-        features: (k, candidates) scores, all of the same spread.
-        quality: (candidates,) quality, which the weights shall make high.
-        usable: (candidates,) bool, candidates that are not blank.
-        sizes: (lists,) numbers of candidates; the candidates of all lists stand one behind the
-            other.
 
-    Attributes:
-        places: (lists, most candidates) bool, where a list has a candidate.
-        features: see above.
-        quality: (lists, most candidates) the quality, padded.
-        usable: (lists, most candidates) bool, candidates that may be chosen.
-    """
-
-    def __init__(
-        self,
-        features: np.ndarray,
-        quality: np.ndarray,
-        usable: np.ndarray,
-        sizes: np.ndarray,
-    ) -> None:
-        self.places = np.arange(sizes.max()) < sizes[:, None]  # (lists, most candidates)
-        self.features = features
-        self.quality = self._padded(quality, 0.0)
-        self.usable = self._padded(usable, False)
-        # A list of blank candidates alone has its first one chosen, whatever the weights.
-        self.usable[~self.usable.any(axis=1), 0] = True
-
-    def _padded(self, values: np.ndarray, filler: float | bool) -> np.ndarray:
-        """(lists, most candidates) values of the candidates; the filler where a list is shorter."""
-        padded = np.full(self.places.shape, filler)
-        padded[self.places] = values
-        return padded
-
-    def _mean_quality(self, scores: np.ndarray) -> float:
-        """The mean quality of the candidates that (candidates,) scores choose, one of each list."""
-        usable_scores = np.where(self.usable, self._padded(scores, 0.0), -np.inf)
-        chosen = np.argmax(usable_scores, axis=1)
-        return float(np.take_along_axis(self.quality, chosen[:, None], axis=1).mean())
-
-    def best_weights(self) -> np.ndarray:
-        """(k,) weights that choose best, and sum up to 1; of equally good ones those that were met
-        first."""
-        count = len(self.features)
-        starts = np.unique(np.concatenate([np.eye(count), np.ones((1, count))]), axis=0)[::-1]
-        best_weights, best_quality = starts[0], -np.inf
-        for start in starts:
-            weights, quality = self._climbed(start)
-            if quality > best_quality + 1e-12:
-                best_weights, best_quality = weights, quality
-        return best_weights / best_weights.sum()
-
-    def _climbed(self, start: np.ndarray) -> tuple[np.ndarray, float]:
-        """Changes one weight after the other as long as the quality rises; returns the (k,) weights
-        and the quality."""
-        places = np.arange(len(start))
-        weights, quality = start, self._mean_quality(start @ self.features)
-        improved = True
-        while improved:
-            improved = False
-            for place in places:
-                other_weights = np.where(places == place, 0.0, weights)
-                other_scores = other_weights @ self.features
-                # Alone, a score chooses the same candidates whatever its weight.
-                steps = _STEPS if other_weights.any() else [1.0]
-                qualities = [
-                    self._mean_quality(other_scores + step * self.features[place]) for step in steps
-                ]
-                top = int(np.argmax(qualities))
-                if qualities[top] > quality + 1e-12:
-                    quality = qualities[top]
-                    weights = np.where(places == place, steps[top], weights)
-                    improved = True
-        return weights, quality
+def _climbed(
+    start: np.ndarray, mean_quality: Callable[[np.ndarray], float]
+) -> tuple[np.ndarray, float]:
+    """Changes one weight after the other as long as the quality rises; returns the (k,) weights and
+    the quality."""
+    weights, quality = start, mean_quality(start)
+    improved = True
+    while improved:
+        improved = False
+        for place in range(len(start)):
+            is_changed = np.arange(len(start)) == place
+            # Alone, a score chooses the same candidates whatever its weight.
+            steps = _STEPS if weights[~is_changed].any() else [1.0]
+            candidates = [np.where(is_changed, step, weights) for step in steps]
+            qualities = [mean_quality(candidate) for candidate in candidates]
+            top = int(np.argmax(qualities))
+            if qualities[top] > quality + 1e-12:
+                weights, quality = candidates[top], qualities[top]
+                improved = True
+    return weights, quality
 
 
 def rerank(

@@ -183,7 +183,7 @@ def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
 
 def _run_preference(args: argparse.Namespace) -> None:
     from mtmetrics.probes import probing
-    from mtmetrics.reports import figures, plots
+    from mtmetrics.reports import figures
     from mtmetrics.reports.metric_runs import SCORE
 
     rows = _sample(_read_rows(args, args.predictions), args)
@@ -211,7 +211,7 @@ def _run_preference(args: argparse.Namespace) -> None:
     if args.plot is not None:
         title = f"{metric.title}, {len(sources)} sentences"
         title += ": d > 0 where the modified one is preferred"
-        figures.save_figure(plots.draw_preferences(preferences, title=title), args.plot)
+        figures.save_figure(probing.draw_preferences(preferences, title=title), args.plot)
 
 
 def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
@@ -260,7 +260,6 @@ def _run_matching(args: argparse.Namespace) -> None:
     document["nearest"] = args.nearest
     document["precision"] = precision_of_measure
     _print(args, document, scored, probing.matching_table(precision_of_measure))
-    scored.report.warn()
     if args.plot is not None:
         title = f"{metric.title}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
         figure = plots.draw_curves(

@@ -158,20 +158,15 @@ def _converted(
 
 def datasets() -> dict[str, Dataset]:
     """All sets of the registry by name."""
-    try:
-        sets = {}
-        for name, table in tomllib.loads(REGISTRY.read_text(encoding="utf-8")).items():
-            base = table.pop("base", "")
-            files = {
-                file: DataFile(**{**about, "url": urljoin(base, about.get("url", file))})
-                for file, about in table.pop("files").items()
-            }
-            sets[name] = Dataset(name, **table, files=files)
-        return sets
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            f"{REGISTRY}: the registry of data cannot be read ({error!r})"
-        ) from error
+    sets = {}
+    for name, table in tomllib.loads(REGISTRY.read_text(encoding="utf-8")).items():
+        base = table.pop("base", "")
+        files = {
+            file: DataFile(**{**about, "url": urljoin(base, about.get("url", file))})
+            for file, about in table.pop("files").items()
+        }
+        sets[name] = Dataset(name, **table, files=files)
+    return sets
 
 
 def _recorded(path: Path) -> dict[str, str]:

@@ -12,24 +12,28 @@ import string
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mtmetrics.checks import check, positive
 from mtmetrics.errors import InputError
 from mtmetrics.io.languages import is_unspaced
+from mtmetrics.reports.figures import COLOURS, INK, finished, new_figure, plain_axes
 from mtmetrics.reports.metric_runs import measures
 from mtmetrics.reports.styles import Grid, decimals
 from mtmetrics.scorers.base import Scorer
-from mtmetrics.scorers.batch import Batch
-from mtmetrics.scorers.results import MetricResult, column_batches, join_systems
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.scorers.side import Side
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，、！？；：（）《》"
 # Batching changes a float32 score by less than this, which is no preference.
 _NOISE = 1e-6
-_ROWS_AT_ONCE = 512
+# Of a histogram.
+_BINS = 30
 
 
 def words(text: str) -> list[str]:
@@ -253,6 +257,54 @@ def preference_table(preferences: Sequence[Preference]) -> Grid:
     return Grid(rows, range(2, 7))
 
 
+def draw_preferences(preferences: Sequence[Preference], *, title: str) -> "Figure":
+    """A histogram of score differences ``d`` for each modification, a row of panels for each
+    measure (Fig. 3 of Zhao et al., 2020).
+
+    Right of 0, in another colour, stand the sentences whose modified version is preferred. Sentences
+    with a difference of 0 are not drawn; their share stands above the panel.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    measure_names = list(dict.fromkeys(preference.measure for preference in preferences))
+    modifications = list(dict.fromkeys(preference.modification for preference in preferences))
+    figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measure_names))
+    panels = figure.subplots(
+        len(measure_names),
+        len(modifications),
+        sharex="row",
+        sharey="row",
+        squeeze=False,
+    )
+    for measure, row in zip(measure_names, panels, strict=True):
+        row_preferences = [each for each in preferences if each.measure == measure]
+        edges = _edges(np.concatenate([each.differences for each in row_preferences]))
+        for preference, axes in zip(row_preferences, row, strict=True):
+            d = preference.differences
+            axes.hist([d[d < 0], d[d > 0]], bins=edges, stacked=True, color=COLOURS[:2])
+            axes.axvline(0.0, color=INK, linewidth=1.0)
+            equal = f", {preference.equal:.1%} equal" if preference.equal else ""
+            heading = f"{preference.modification}\n{preference.preferred:.1%} preferred{equal}"
+            axes.set_xlabel(f"d ({measure})")
+            plain_axes(axes, heading, loc="center", fontsize=10)
+        row[0].set_ylabel("sentences")
+        row[0].yaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    return finished(figure)
+
+
+def _edges(d: np.ndarray) -> np.ndarray:
+    """Edges of the bins of a histogram of (n,) differences; 0 is one of them."""
+    low, high = min(d.min(), 0.0), max(d.max(), 0.0)
+    if low == high:
+        return np.array([-1.0, 0.0, 1.0])
+    width = (high - low) / _BINS
+    edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
+    # Rounding must not leave the extremes outside.
+    edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
+    return edges
+
+
 def distinct_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The first pair of each source and of each target, since a second right answer would count as
     a wrong one; refused where fewer than two are left."""
@@ -307,15 +359,13 @@ def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int
         (n, min(k, n)) numbers of targets: the right one, then the others, nearest first.
     """
     count = min(positive("candidates", candidates), len(sources))
-    unit_sources = _unit_length(sources)
     unit_targets = _unit_length(targets)
     nearest = []
-    for first in range(0, len(sources), _ROWS_AT_ONCE):
-        cosines = unit_sources[first : first + _ROWS_AT_ONCE] @ unit_targets.T
-        rows = np.arange(len(cosines))
-        cosines[rows, first + rows] = np.inf
-        nearest.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
-    return np.concatenate(nearest)
+    for number, source in enumerate(_unit_length(sources)):
+        cosines = unit_targets @ source
+        cosines[number] = np.inf
+        nearest.append(np.argsort(-cosines, kind="stable")[:count])
+    return np.array(nearest)
 
 
 def _unit_length(vectors: np.ndarray) -> np.ndarray:
@@ -355,18 +405,10 @@ def match(
         raise InputError(
             f"{scorer.metric} compares with source and reference, of which there is one only here"
         )
-    sources, targets = check(sources=sources, targets=targets)
-    rows = (
-        (sources[number], targets[target])
-        for number, row in enumerate(candidates)
-        for target in row
-    )
     [column] = scorer.side.columns
-    batches = (
-        Batch({"": translations}, **{column: compared})
-        for compared, translations in column_batches(rows)
-    )
-    [result] = join_systems(scorer.score_batches(batches))
+    compared = [source for source in sources for _ in range(candidates.shape[1])]
+    translations = [targets[target] for target in candidates.ravel()]
+    result = scorer.score(translations, **{column: compared})
     precision: dict[str, dict[int, float]] = {}
     for name, values in measures(result).items():
         scores = values.reshape(candidates.shape)

@@ -1,16 +1,17 @@
 """A paper's table of word-by-word translations: how often metrics prefer them to human translations
 (W2W, Eq. 2 of Zhao et al., 2020)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.probes.probing import Dictionary, coverage, preferences
+from mtmetrics.reports.agreement_report import grid_beside_paper, not_run
 from mtmetrics.reports.metric_runs import SCORE, Entry, RowScores
 from mtmetrics.reports.recipes import Recipe
-from mtmetrics.reports.styles import Cell, Grid, Report, decimals
+from mtmetrics.reports.styles import Report
 
 _MODIFICATION = "word by word"
 
@@ -82,7 +83,8 @@ def _row(entry: Entry, pairs: Sequence[LiteralPairs], pool: ModelPool) -> RowSco
     signatures: list[str] = []
     missing: dict[int, str] = {}
     for number, texts in enumerate(pairs):
-        share, signature = [], ""
+        share: list[float | None] = []
+        signature = ""
         try:
             scorer = entry.metric.load(pool, texts.lang_pair)
             modified = {_MODIFICATION: texts.literal}
@@ -91,7 +93,7 @@ def _row(entry: Entry, pairs: Sequence[LiteralPairs], pool: ModelPool) -> RowSco
             signature = result.signature
         except MTMetricsError as error:
             missing[number] = str(error)
-        shares.append([*share])
+        shares.append(share)
         signatures.append(signature)
     if len(missing) == len(pairs):
         return RowScores(entry, [], problem=missing[0])
@@ -108,10 +110,8 @@ def report_words(
         rows: of `judge_words`.
         pairs: the sentences of each language pair.
     """
-    head: list[Cell] = ["metric"]
-    for texts in pairs:
-        head += [texts.lang_pair, f"{texts.lang_pair} published"]
-    lines: list[list[Cell]] = []
+    lang_pairs = [texts.lang_pair for texts in pairs]
+    lines = []
     documents: list[dict[str, object]] = []
     notes = [
         "Share of the word-by-word translations that a metric prefers to the human ones (W2W); low "
@@ -125,32 +125,17 @@ def report_words(
         recipe.note,
     ]
     for paper, row in zip(recipe.rows, rows, strict=True):
-        shares = _by_pair(row, pairs)
-        line: list[Cell] = [row.entry.title]
-        for texts in pairs:
-            pair = texts.lang_pair
-            line.append(decimals(shares[pair]) if pair in shares else "")
-            line.append(decimals(paper.published[pair]) if pair in paper.published else "")
-        lines.append(line)
-        reasons = {pairs[number].lang_pair: why for number, why in row.missing.items()}
-        if row.problem is not None:
-            notes.append(f"Not run: {row.entry.title}: {row.problem}")
-        notes += [f"Not run: {row.entry.title} for {pair}: {why}" for pair, why in reasons.items()]
+        # A row with a problem has no lists, and a pair without a share has an empty one.
+        shares = {
+            pair: share[0] for pair, share in zip(lang_pairs, row.scores, strict=False) if share
+        }
+        lines.append((row.entry.title, shares, paper.published))
+        notes += not_run(row, lang_pairs)
         document: dict[str, object] = {"title": row.entry.title, "published": paper.published}
         document |= {"measured": shares, "signatures": row.known_signatures}
         if row.problem is not None:
             document["problem"] = row.problem
         documents.append(document)
     about = {"recipe": recipe.name, "coverage": {item.lang_pair: item.coverage for item in pairs}}
-    grid = Grid([head, *lines], range(1, len(head)))
+    grid = grid_beside_paper(lang_pairs, lines)
     return Report(about | {"rows": documents}, [grid, *filter(None, notes)])
-
-
-def _by_pair(row: RowScores, pairs: Sequence[LiteralPairs]) -> Mapping[str, float]:
-    """Language pair -> the share of a row, where it has one."""
-    shares = {}
-    for texts, of_pair in zip(pairs, row.scores, strict=False):
-        for share in of_pair:
-            if share is not None:
-                shares[texts.lang_pair] = share
-    return shares

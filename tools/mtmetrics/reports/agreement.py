@@ -41,8 +41,6 @@ Scores = Sequence[float | None]
 
 # Names of coefficients: correlations, and further ones that compare translations of one source.
 MEASURES = (*COEFFICIENTS, "darr", "acc23", "spa")
-# The reason for a missing correlation begins so where a row could not be run on a file.
-NOT_SCORED = "not scored"
 GROUPS = ("none", "item", "system")
 # One-sided tests of whether the best scores agree better with people than others.
 TESTS = ("williams", "perm-both", "none")
@@ -275,18 +273,16 @@ def metric_table(
     # For each row its cells, one per file.
     cells: list[list[MetricCell]] = [[] for _ in scored]
     for number, column in enumerate(columns):
-        # The rows that have scores for this file, by their places in the table.
-        scores_of_place = {
-            place: column.take(row.scores[number])
-            for place, row in enumerate(scored)
-            if row.scores and number not in row.missing
-        }
-        column_cells = _cells(list(scores_of_place.values()), column, measure, test, intervals)
-        cell_of_place = dict(zip(scores_of_place, column_cells, strict=True))
-        for place, row in enumerate(scored):
-            if row.scores:
-                cell = cell_of_place.get(place)
-                cells[place].append(_not_scored(row.missing[number]) if cell is None else cell)
+        column_scores = []
+        for row in scored:
+            is_scored = row.scores and number not in row.missing
+            column_scores.append(column.take(row.scores[number]) if is_scored else None)
+        column_cells = _cells(column_scores, column, measure, test, intervals)
+        for row, row_cells, cell in zip(scored, cells, column_cells, strict=True):
+            if cell is not None:
+                row_cells.append(cell)
+            elif row.scores:
+                row_cells.append(MetricCell(_undefined(f"not scored: {row.missing[number]}")))
     rows = []
     for row, row_cells in zip(scored, cells, strict=True):
         average = _average(row, row_cells, columns)
@@ -296,11 +292,6 @@ def metric_table(
     best = _highest([None if row.scored.missing else row.average for row in rows])
     rows = [dataclasses.replace(row, best=place in best) for place, row in enumerate(rows)]
     return MetricTable(list(columns), rows, measure, test)
-
-
-def _not_scored(reason: str) -> MetricCell:
-    """The cell of a file that a row was not scored on."""
-    return MetricCell(_undefined(f"{NOT_SCORED}: {reason}"))
 
 
 def _average(row: RowScores, cells: Sequence[MetricCell], columns: Sequence[Judged]) -> Correlation:
@@ -357,26 +348,29 @@ def remarks(table: MetricTable) -> list[str]:
 
 
 def _cells(
-    scores: list[list[float | None]],
+    scores: Sequence[Scores | None],
     column: Judged,
     measure: Measure,
     test: str,
     intervals: bool,
-) -> list[MetricCell]:
-    """The cells of one column.
+) -> list[MetricCell | None]:
+    """The cells of one column; None for rows that were not scored on the file.
 
     Args:
-        scores: for each row that was scored on the file, a score per judgement.
+        scores: for each row a score per judgement; None where it was not scored on the file.
         column: the file.
         measure: of the agreement.
         test: one of `TESTS`.
         intervals: whether cells have intervals.
     """
-    correlations = [measure.of(row_scores, column) for row_scores in scores]
+    correlations = [None if one is None else measure.of(one, column) for one in scores]
     best = _highest(correlations)
     human = column.judgements["human"]
-    cells = []
+    cells: list[MetricCell | None] = []
     for place, (row_scores, correlation) in enumerate(zip(scores, correlations, strict=True)):
+        if row_scores is None:
+            cells.append(None)
+            continue
         p_value = interval = None
         if best and place not in best and correlation.reason is None:
             p_value = _p_value(test, scores[min(best)], row_scores, column, measure)

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mtmetrics.errors import InputError
-from mtmetrics.reports.agreement import NOT_SCORED, Measure, MetricCell, MetricRow, MetricTable
-from mtmetrics.reports.metric_runs import SCORE, measures
+from mtmetrics.reports.agreement import Measure, MetricCell, MetricRow, MetricTable
+from mtmetrics.reports.metric_runs import SCORE, RowScores, measures
 from mtmetrics.reports.recipes import Recipe
 from mtmetrics.reports.styles import Cell, Grid, Marked, Report, Table, correlation_text, decimals
 from mtmetrics.scorers.results import MetricResult
 from mtmetrics.statistics.correlation import Correlation
 from mtmetrics.statistics.significance import ALPHA, NO_INTERVAL, Interval
 
-# Tests and coefficients as papers call them.
-# Tests and coefficients as papers call them.
 # Tests and coefficients as papers call them.
 _TESTS = {"williams": "Williams' test", "perm-both": "PERM-BOTH"}
 _COEFFICIENTS = {
@@ -53,7 +51,7 @@ def report_metrics(
     columns = _columns(table) if recipe is None else _columns_beside_paper(table, recipe)
     columns = [Column("metric", [row.scored.entry.title for row in table.rows]), *columns]
     signatures = [joined_signature(row.scored.known_signatures) for row in table.rows]
-    problems = [_problem(row, table.labels) for row in table.rows]
+    problems = [_problem(row.scored, table.labels) for row in table.rows]
     flat = [*columns, Column("signature", signatures), Column("problem", problems)]
     notes = _notes(table, recipe)
     document = {**about, **_as_json(table, recipe)}
@@ -106,9 +104,33 @@ def _columns_beside_paper(table: MetricTable, recipe: Recipe) -> list[Column]:
     return [*columns, Column("average of all published", averages)]
 
 
+def grid_beside_paper(
+    columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, float], Mapping[str, float]]]
+) -> Grid:
+    """A table with our number of each column, then the paper's; empty where there is none.
+
+    Args:
+        columns: the paper's.
+        rows: title, column -> our number, column -> the paper's.
+    """
+    head: list[Cell] = ["metric"]
+    for column in columns:
+        head += [column, f"{column} published"]
+    table = [head]
+    for title, measured, published in rows:
+        line: list[Cell] = [title]
+        for column in columns:
+            line += [_number(measured.get(column)), _number(published.get(column))]
+        table.append(line)
+    return Grid(table, range(1, len(head)))
+
+
 def _file_column(table: MetricTable, number: int) -> Column:
-    """The column of the file of a number; rows that were not scored have empty cells."""
-    cells = [_cell(row.cells[number]) if row.cells else "" for row in table.rows]
+    """The column of the file of a number; rows that were not scored on it have empty cells."""
+    cells: list[Cell] = []
+    for row in table.rows:
+        is_scored = row.cells and number not in row.scored.missing
+        cells.append(_cell(row.cells[number]) if is_scored else "")
     return Column(table.labels[number], cells)
 
 
@@ -125,7 +147,7 @@ def _number(value: float | None) -> str:
 
 def _difference(row: MetricRow, published: float | None) -> str:
     """Our average less the paper's; empty where one of them is missing."""
-    measured = row.average.known if row.cells else None
+    measured = row.average.known
     if measured is None or published is None:
         return ""
     return f"{measured - published:+.3f}"
@@ -142,15 +164,12 @@ def _average(row: MetricRow) -> Cell:
 
 
 def _cell(cell: MetricCell) -> Cell:
-    """A correlation with its interval and its marks; empty where the file was not scored."""
-    reason = cell.correlation.reason
+    """A correlation with its interval and its marks."""
     interval = cell.interval
-    if reason is not None and reason.startswith(NOT_SCORED):
-        return ""
     text = correlation_text(cell.correlation)
     if interval is not None and interval.reason is None:
         text += f" [{decimals(interval.low)}, {decimals(interval.high)}]"
-    elif interval is not None and reason is None:
+    elif interval is not None and cell.correlation.reason is None:
         text += " [none]"
     return Marked(text, cell.best, cell.tied)
 
@@ -172,10 +191,7 @@ def _notes(table: MetricTable, recipe: Recipe | None) -> list[str]:
             notes.append("In brackets: how a metric was run here, where that is not as published.")
     for row in table.rows:
         title = row.scored.entry.title
-        if row.scored.problem is not None:
-            notes.append(f"Not run: {title}: {row.scored.problem}")
-        for reason, labels in _missing(row, table.labels).items():
-            notes.append(f"Not run: {title} for {' '.join(labels)}: {reason}")
+        notes += not_run(row.scored, table.labels)
         if row.scored.signatures and row.scored.entry.part == SCORE:
             notes.append(f"{title}: {joined_signature(row.scored.known_signatures)}")
     return notes
@@ -202,19 +218,30 @@ def _legend(table: MetricTable, *, with_accuracy: bool) -> str:
     return legend
 
 
-def _problem(row: MetricRow, labels: Sequence[str]) -> str:
+def not_run(row: RowScores, labels: Sequence[str]) -> list[str]:
+    """The lines under a table on what was not scored of a row; `labels` name its files."""
+    title = row.entry.title
+    if row.problem is not None:
+        return [f"Not run: {title}: {row.problem}"]
+    return [
+        f"Not run: {title} for {' '.join(names)}: {reason}"
+        for reason, names in _missing(row, labels).items()
+    ]
+
+
+def _problem(row: RowScores, labels: Sequence[str]) -> str:
     """The reasons why the row, or some of its files, were not scored; empty where all files
     were."""
-    if row.scored.problem is not None:
-        return row.scored.problem
+    if row.problem is not None:
+        return row.problem
     missing = _missing(row, labels)
     return "; ".join(f"{' '.join(names)}: {reason}" for reason, names in missing.items())
 
 
-def _missing(row: MetricRow, labels: Sequence[str]) -> dict[str, list[str]]:
+def _missing(row: RowScores, labels: Sequence[str]) -> dict[str, list[str]]:
     """Reason why a row lacks files -> the names of their columns."""
     labels_by_reason: dict[str, list[str]] = {}
-    for number, reason in row.scored.missing.items():
+    for number, reason in row.missing.items():
         labels_by_reason.setdefault(reason, []).append(labels[number])
     return labels_by_reason
 

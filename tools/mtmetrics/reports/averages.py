@@ -5,8 +5,9 @@ import dataclasses
 from collections.abc import Mapping
 
 from mtmetrics.reports.agreement import MetricTable
+from mtmetrics.reports.agreement_report import grid_beside_paper
 from mtmetrics.reports.recipes import Mean, Recipe, RecipeRow, load_recipe
-from mtmetrics.reports.styles import Cell, Grid, Report, correlation_text, decimals
+from mtmetrics.reports.styles import Report
 from mtmetrics.statistics.correlation import Correlation, mean
 
 
@@ -81,22 +82,16 @@ def _average_row(
 
 def report_averages(recipe: Recipe, tables: Mapping[str, MetricTable]) -> Report:
     """A row per metric; for each column of the paper our averages, then the published ones."""
-    head: list[Cell] = ["metric"]
-    for column in recipe.pairs:
-        head += [column, f"{column} published"]
-    lines: list[list[Cell]] = []
+    lines = []
     rows = []
     for row in average_rows(recipe, tables):
-        line: list[Cell] = [row.title]
-        for column in recipe.pairs:
-            line.append(correlation_text(row.measured[column]) if column in row.measured else "")
-            line.append(decimals(row.published[column]) if column in row.published else "")
-        lines.append(line)
+        values = {column: average.value for column, average in row.measured.items()}
+        lines.append((row.title, values, row.published))
         measured = {column: average.known for column, average in row.measured.items()}
         rows.append({"title": row.title, "published": row.published, "measured": measured})
     notes = [*_coverage(recipe, tables), f"Published: {recipe.title}. {recipe.citation}"]
     document = {"recipe": recipe.name, "coefficient": recipe.coefficient, "rows": rows}
-    return Report(document, [Grid([head, *lines], range(1, len(head))), *notes])
+    return Report(document, [grid_beside_paper(recipe.pairs, lines), *notes])
 
 
 def _coverage(recipe: Recipe, tables: Mapping[str, MetricTable]) -> list[str]:

@@ -164,25 +164,16 @@ def label_fonts(labels: Iterable[str]) -> LabelFonts:
     Whether right-to-left text and scripts such as Devanagari or Arabic are shaped is up to
     matplotlib: 3.11 and newer join and order the signs of a label; older ones set them apart, one
     by one, from left to right. Colour fonts (emoji) cannot be drawn."""
-    families, missing = _fallbacks(
-        frozenset(char for label in labels for char in label if not char.isspace())
-    )
-    return LabelFonts([*families], missing)
-
-
-@functools.lru_cache(maxsize=256)
-def _fallbacks(missing: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The families that have characters which those before them lack, and the characters that are
-    left."""
-    chosen = [_BASE]
+    missing = frozenset(char for label in labels for char in label if not char.isspace())
+    families = [_BASE]
     missing -= _characters(_BASE)
     for family in _families() if missing else ():
         if missing & _characters(family):
-            chosen.append(family)
+            families.append(family)
             missing -= _characters(family)
         if not missing:
             break
-    return tuple(chosen), missing
+    return LabelFonts(families, missing)
 
 
 @functools.cache
@@ -220,7 +211,7 @@ def _packaged_font() -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-@functools.lru_cache(maxsize=64)
+@functools.cache
 def _characters(family: str) -> frozenset[str]:
     """The characters for which the font file that matplotlib takes for a family has glyphs; none
     for colour fonts."""

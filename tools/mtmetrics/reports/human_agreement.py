@@ -25,6 +25,8 @@ from mtmetrics.statistics.correlation import SEED
 
 # The table of a preset that holds the curve.
 TABLE = "agreement"
+# Its keys that hold a number for each difference.
+_CURVES = ("difference", "agreement", "low", "high")
 _LEAST_COMPARISONS = 30
 # Of the bootstrap interval.
 _RESAMPLES = 500
@@ -88,8 +90,8 @@ class AgreementCurve:
     low: np.ndarray
     high: np.ndarray
     isotonic: float
-    data: str = ""
-    signature: str = ""
+    data: str
+    signature: str
 
     @classmethod
     def from_table(cls, table: dict[str, Any]) -> "AgreementCurve":
@@ -98,17 +100,8 @@ class AgreementCurve:
         Raises:
             KeyError, TypeError, ValueError: a key lacks, or its value is of another type.
         """
-        return cls(
-            pairs=tuple(table["pairs"]),
-            comparisons=table["comparisons"],
-            difference=np.array(table["difference"], dtype=np.float64),
-            agreement=np.array(table["agreement"], dtype=np.float64),
-            low=np.array(table["low"], dtype=np.float64),
-            high=np.array(table["high"], dtype=np.float64),
-            isotonic=table["isotonic"],
-            data=table["data"],
-            signature=table["signature"],
-        )
+        curves = {name: np.array(table[name], dtype=np.float64) for name in _CURVES}
+        return cls(**table | curves | {"pairs": tuple(table["pairs"])})
 
     def as_table(self) -> dict[str, object]:
         """The table of a preset."""
@@ -118,10 +111,7 @@ class AgreementCurve:
             "pairs": list(self.pairs),
             "comparisons": self.comparisons,
             "isotonic": round(self.isotonic, 3),
-            "difference": _four_digits(self.difference),
-            "agreement": _four_digits(self.agreement),
-            "low": _four_digits(self.low),
-            "high": _four_digits(self.high),
+            **{name: _four_digits(getattr(self, name)) for name in _CURVES},
         }
 
     def at(self, difference: float) -> Share | None:
@@ -279,7 +269,7 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
         ArtifactError: the table of the preset is damaged.
     """
     preset = spec.preset_of(scorer.lang_pair)
-    table = scorer.tables_of_preset(preset, dict(spec.options)).get(TABLE, {}).get(side_of(scorer))
+    table = scorer.tables_of_preset(preset, dict(spec.options)).get(TABLE, {}).get(scorer.side)
     if table is None:
         return None
     try:
@@ -293,11 +283,6 @@ def known_agreement(spec: MetricSpec, scorer: Scorer) -> AgreementCurve | str | 
     if scorer.lang_pair is None or not names_of_pair(scorer.lang_pair, curve.pairs):
         return f"not calibrated for this pair of languages ({' '.join(curve.pairs)})"
     return curve
-
-
-def side_of(scorer: Scorer) -> str:
-    """The side that a scorer compares with: ``"source"``, ``"reference"`` or ``"both"``."""
-    return scorer.side
 
 
 def bare_signature(signature: str) -> str:

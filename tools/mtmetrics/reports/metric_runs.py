@@ -78,22 +78,20 @@ class MetricRuns:
     Attributes:
         results: metric -> for each file its result on each system; judged segments count as one
             system. None for a file that it could not be run on.
-        problems: metric -> reason why it could not be run on any file.
-        lenient: whether a row without scores has a problem, instead of ending everything.
         missing: metric -> number of a file -> reason why it could not be run on that one.
+        lenient: whether a row without scores has a problem, instead of ending everything.
     """
 
     files: Sequence[Judged]
     results: Mapping[MetricSpec, list[list[MetricResult] | None]]
-    problems: Mapping[MetricSpec, str]
-    lenient: bool = False
-    missing: Mapping[MetricSpec, Mapping[int, str]] = dataclasses.field(default_factory=dict)
+    missing: Mapping[MetricSpec, Mapping[int, str]]
+    lenient: bool
 
     def with_parts(self, entry: Entry) -> list[Entry]:
         """The row, and one more for each part of its score."""
         if entry.metric is None:
             return [entry]
-        results = [systems for systems in self.results.get(entry.metric, []) if systems]
+        results = [systems for systems in self.results[entry.metric] if systems]
         parts = results[0][0].parts if results else {}
         rows = [
             dataclasses.replace(entry, title=f"{entry.title} {part}", part=part) for part in parts
@@ -106,10 +104,9 @@ class MetricRuns:
         Raises:
             InputError: there is no such column or part, unless the runs are lenient.
         """
-        problem = self._problem(entry)
-        if problem is not None:
-            return RowScores(entry, [], problem=problem)
-        missing = dict(self.missing.get(entry.metric, {})) if entry.metric is not None else {}
+        if entry.why_not is not None:
+            return RowScores(entry, [], problem=entry.why_not)
+        missing = {} if entry.metric is None else dict(self.missing[entry.metric])
         scores: list[list[float | None]] = []
         signatures: list[str] = []
         for number in range(len(self.files)):
@@ -128,14 +125,6 @@ class MetricRuns:
         if len(missing) == len(self.files):
             return RowScores(entry, [], problem=missing[0])
         return RowScores(entry, scores, signatures if any(signatures) else [], missing=missing)
-
-    def _problem(self, entry: Entry) -> str | None:
-        """The reason why a row has no scores on any file; None where it has some."""
-        if entry.column is not None or entry.corpus:
-            return None
-        if entry.metric is None:
-            return entry.why_not
-        return self.problems.get(entry.metric)
 
     def _scored_file(self, entry: Entry, number: int) -> tuple[list[float | None], str]:
         """The scores of a row on a file, and the signature of its metric, empty for a column."""
@@ -185,73 +174,41 @@ def run_metrics(
             compares with.
         MTMetricsError: a model cannot be loaded, or a package is not installed.
     """
-    scorers: dict[MetricSpec, list[Scorer | None]] = {}
+    scorers: list[dict[MetricSpec, Scorer]] = [{} for _ in files]
     missing: dict[MetricSpec, dict[int, str]] = {}
     # All are loaded before the first is run, so that a model that is missing does not cost an hour.
     for spec in dict.fromkeys(metrics):
-        specs = [spec, *filter(None, [(instead or {}).get(spec)])]
-        scorers[spec], missing[spec] = _loaded(specs, files, pool, lenient=lenient)
-    problems = {
-        spec: reasons[0] for spec, reasons in missing.items() if len(reasons) == len(files) > 0
-    }
-    results: dict[MetricSpec, list[list[MetricResult] | None]] = {
-        spec: [] for spec in scorers if spec not in problems
-    }
-    for number, file in enumerate(files):
-        loaded = {spec: scorer for spec in results if (scorer := scorers[spec][number]) is not None}
-        file_results = dict(zip(loaded, score_together([*loaded.values()], file), strict=True))
+        missing[spec] = {}
+        for number, file in enumerate(files):
+            try:
+                scorers[number][spec] = _scorer(spec, (instead or {}).get(spec), file, pool)
+            except MTMetricsError as error:
+                if not lenient:
+                    raise
+                missing[spec][number] = str(error)
+    results: dict[MetricSpec, list[list[MetricResult] | None]] = {spec: [] for spec in missing}
+    for file, file_scorers in zip(files, scorers, strict=True):
+        file_results = score_together([*file_scorers.values()], file)
+        result_of_metric = dict(zip(file_scorers, file_results, strict=True))
         for spec, spec_results in results.items():
-            spec_results.append(file_results.get(spec))
-    partly = {spec: why for spec, why in missing.items() if why and spec not in problems}
-    return MetricRuns(files, results, problems, lenient, partly)
+            spec_results.append(result_of_metric.get(spec))
+    return MetricRuns(files, results, missing, lenient)
 
 
-def _loaded(
-    specs: Sequence[MetricSpec], files: Sequence[Judged], pool: ModelPool, *, lenient: bool
-) -> tuple[list[Scorer | None], dict[int, str]]:
-    """Loads the scorer of a metric for each file, one for each language pair.
-
-    Args:
-        specs: the metric, and perhaps the one that is run in its place where it cannot be loaded.
-        files: the files.
-        pool: loads the models.
-        lenient: whether a file without a scorer is no error.
-
-    Returns:
-        For each file a scorer, or None; and number of a file -> reason why there is none.
-    """
-    by_pair: dict[str, Scorer | MTMetricsError] = {}
-    scorers: list[Scorer | None] = []
-    missing: dict[int, str] = {}
-    for number, file in enumerate(files):
+def _scorer(spec: MetricSpec, instead: MetricSpec | None, file: Judged, pool: ModelPool) -> Scorer:
+    """The scorer of a metric for a file, or of the metric `instead` where the first cannot be
+    loaded; where neither can, the error is that of the first."""
+    try:
+        scorer = spec.load(pool, file.lang_pair)
+    except MTMetricsError as error:
+        if instead is None:
+            raise
         try:
-            if file.lang_pair not in by_pair:
-                by_pair[file.lang_pair] = _loaded_or_error(specs, pool, file.lang_pair)
-            scorer = by_pair[file.lang_pair]
-            if isinstance(scorer, MTMetricsError):
-                raise scorer
-            _compared(scorer, file, str(specs[0]))
-            scorers.append(scorer)
-        except MTMetricsError as error:
-            if not lenient:
-                raise
-            missing[number] = str(error)
-            scorers.append(None)
-    return scorers, missing
-
-
-def _loaded_or_error(
-    specs: Sequence[MetricSpec], pool: ModelPool, lang_pair: str
-) -> Scorer | MTMetricsError:
-    """The scorer of the first metric that can be loaded, or the reason why the first one cannot;
-    files of one language pair share it."""
-    errors = []
-    for spec in specs:
-        try:
-            return spec.load(pool, lang_pair)
-        except MTMetricsError as error:
-            errors.append(error)
-    return errors[0]
+            scorer = instead.load(pool, file.lang_pair)
+        except MTMetricsError:
+            raise error from None
+    _compared(scorer, file, str(spec))
+    return scorer
 
 
 def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricResult]]:

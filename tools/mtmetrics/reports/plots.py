@@ -1,5 +1,5 @@
 """Plots: scores against judgements, numbers of a paper against ours, bars of correlations, curves,
-histograms of preferences, and agreement as a function of weights.
+and agreement as a function of weights.
 
 The last has a computation of its own: `weight_grid` correlates weighted sums of the parts of a score
 with judgements, `report_weights` and `draw_weights` show the correlations.
@@ -8,12 +8,10 @@ with judgements, `report_weights` and `draw_weights` show the correlations.
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtmetrics.checks import choice, positive
-from mtmetrics.errors import InputError
 from mtmetrics.reports.figures import (
     COLOURS,
     INK,
@@ -48,8 +46,6 @@ _HATCHES = ("", "//", "..", "xx")
 _MARKERS = "osD^vPX"
 # Of the x axis of curves.
 _MOST_TICKS = 30
-# Of a histogram.
-_BINS = 30
 # Differences that mean nothing shall not look like much.
 _LEAST_SPAN = 0.1
 # Above so many steps the cells of a grid are too small for numbers.
@@ -220,59 +216,6 @@ def draw_curves(
     return finished(figure)
 
 
-class Preference(Protocol):
-    """How a score or a part of it ranks modified sentences and references, see
-    `mtmetrics.probes.probing.Preference`, which this room must not import."""
-
-    modification: str
-    measure: str
-    differences: np.ndarray
-
-    @property
-    def preferred(self) -> float:
-        """The share of modified sentences that are preferred."""
-
-    @property
-    def equal(self) -> float:
-        """The share of sentences where neither is preferred."""
-
-
-def draw_preferences(preferences: Sequence[Preference], *, title: str) -> "Figure":
-    """A histogram of score differences ``d`` for each modification, a row of panels for each
-    measure (Fig. 3 of Zhao et al., 2020).
-
-    Right of 0, in another colour, stand the sentences whose modified version is preferred. Sentences
-    with a difference of 0 are not drawn; their share stands above the panel.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    measures = list(dict.fromkeys(preference.measure for preference in preferences))
-    modifications = list(dict.fromkeys(preference.modification for preference in preferences))
-    figure = new_figure(1.0 + 3.2 * len(modifications), 0.8 + 2.7 * len(measures))
-    panels = figure.subplots(
-        len(measures),
-        len(modifications),
-        sharex="row",
-        sharey="row",
-        squeeze=False,
-    )
-    for measure, row in zip(measures, panels, strict=True):
-        row_preferences = [each for each in preferences if each.measure == measure]
-        edges = _edges(np.concatenate([each.differences for each in row_preferences]))
-        for preference, axes in zip(row_preferences, row, strict=True):
-            d = preference.differences
-            axes.hist([d[d < 0], d[d > 0]], bins=edges, stacked=True, color=COLOURS[:2])
-            axes.axvline(0.0, color=INK, linewidth=1.0)
-            equal = f", {preference.equal:.1%} equal" if preference.equal else ""
-            heading = f"{preference.modification}\n{preference.preferred:.1%} preferred{equal}"
-            axes.set_xlabel(f"d ({measure})")
-            plain_axes(axes, heading, loc="center", fontsize=10)
-        row[0].set_ylabel("sentences")
-        row[0].yaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
-    return finished(figure)
-
-
 def _draw_points(axes: "Axes", scores: np.ndarray, human: np.ndarray) -> str:
     """Draws (n,) scores against (n,) judgements with the least-squares line; returns a heading with
     Pearson's r."""
@@ -328,18 +271,6 @@ def _widen(axes: "Axes", least_span: float) -> None:
         axes.set_ylim((low + high - least_span) / 2, (low + high + least_span) / 2)
 
 
-def _edges(d: np.ndarray) -> np.ndarray:
-    """Edges of the bins of a histogram of (n,) differences; 0 is one of them."""
-    low, high = min(d.min(), 0.0), max(d.max(), 0.0)
-    if low == high:
-        return np.array([-1.0, 0.0, 1.0])
-    width = (high - low) / _BINS
-    edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
-    # Rounding must not leave the extremes outside.
-    edges[0], edges[-1] = min(edges[0], low), max(edges[-1], high)
-    return edges
-
-
 # Agreement with people as a function of the weights of a score's parts.
 
 
@@ -388,14 +319,9 @@ def weight_grid(
         human: (n,) human judgements; None leaves the segment out.
         steps: with 10 a weight is 0.0, 0.1, ..., 1.0.
         coefficient: a key of `mtmetrics.statistics.correlation.COEFFICIENTS`.
-
-    Raises:
-        InputError: fewer than two parts, or as the coefficient.
     """
-    if len(parts) < 2:
-        raise InputError(f"parts: {', '.join(parts) or 'none'} given; weights need at least two")
-    correlate = COEFFICIENTS[choice("coefficient", coefficient, tuple(COEFFICIENTS))]
-    points = simplex(len(parts), positive("steps", steps))
+    correlate = COEFFICIENTS[coefficient]
+    points = simplex(len(parts), steps)
     columns = np.array([np.asarray(values, dtype=np.float64) for values in parts.values()])
     correlations = [correlate(point @ columns, human) for point in points]
     return WeightGrid(tuple(parts), steps, points, correlations)

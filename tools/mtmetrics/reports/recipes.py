@@ -1,14 +1,13 @@
 """Recipes: the tables and figures of the papers, with the metrics that they run, the texts that they
 run them on, and the numbers that they print.
 
-Each recipe is a file of the folder ``recipes``. `read_recipe` reads it, `Recipe.entries` makes the
+Each recipe is a file of the folder ``recipes``. `load_recipe` reads it, `Recipe.entries` makes the
 rows that are run, and `judge_recipe` runs them and correlates their scores with the judgements.
 """
 
 import dataclasses
 import math
 import re
-import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.checks import choice
-from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
+from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.stored_vectors import SUFFIX as STORED_SENTENCES
@@ -52,8 +51,8 @@ class RecipeRow:
         preset: a folder beside the recipes with the models of this row, where they are not the
             models of the preset ``paper``; or the preset of a metric that has no such preset.
         options: of the metric.
-        layer: the layer of the paper's encoder and its number of layers, such as ``"10 of 12"``;
-            another encoder is read at the same share of its layers.
+        layer: the layer of the paper's encoder, and its number of layers; another encoder is read
+            at the same share of its layers.
         column: the column of the data.
         part: the part of the score of the metric.
         falls: whether lower is better; then the sign of our values is turned.
@@ -71,7 +70,7 @@ class RecipeRow:
     metric: str | None = None
     preset: str | None = None
     options: dict[str, object] = dataclasses.field(default_factory=dict)
-    layer: str | None = None
+    layer: list[int] | None = None
     column: str | None = None
     part: str = SCORE
     falls: bool = False
@@ -119,7 +118,7 @@ class RecipeRow:
                 brought = self._vectors_of_preset(spec)
             if maps is not None and self.is_mapped and "maps" not in dict(spec.options):
                 brought = {"maps": maps} | brought
-            if why_not := self._lacking(spec, brought):
+            if why_not := self._lacking(brought):
                 return Entry(self.title, why_not=why_not)
             spec = spec.having(**brought)
         return Entry(self.title, spec, self.column, self.part, self.falls, self.corpus)
@@ -141,17 +140,11 @@ class RecipeRow:
         default_preset = row_preset or preset
         options = self.options
         if self.layer is not None and (spec.preset or default_preset) in (_PAPER, row_preset):
-            options = options | {"layer": self._layer_of_paper[0]}
+            options = options | {"layer": self.layer[0]}
         spec = spec.filled(default_preset, options)
         if self._folder and spec.preset == _PAPER:
             return dataclasses.replace(spec, preset=self._folder)
         return spec
-
-    @property
-    def _layer_of_paper(self) -> tuple[int, int]:
-        """The layer of the paper's encoder, and its number of layers."""
-        layer, _, layers = str(self.layer).partition(" of ")
-        return int(layer), int(layers)
 
     def at_its_layer(self, entry: Entry, pool: ModelPool, lang_pair: str) -> Entry:
         """The row with the layer of its encoder that lies as deep as the paper's; as it is where it
@@ -172,7 +165,7 @@ class RecipeRow:
             return entry
         if depth is None:
             return entry
-        layer, layers = self._layer_of_paper
+        layer, layers = self.layer
         # The nearest layer; of two that are as near, the lower one.
         as_deep = math.ceil(layer * depth / layers - 0.5)
         return dataclasses.replace(entry, metric=spec.having(layer=as_deep))
@@ -193,11 +186,10 @@ class RecipeRow:
         model = preset.settings.get("encoder", {}).get("model")
         return {} if model is None else {"encoder": preset.path(model)}
 
-    def _lacking(self, spec: MetricSpec, brought: Mapping[str, str]) -> str:
+    def _lacking(self, brought: Mapping[str, str]) -> str:
         """The reason why a row of vectors cannot be run; empty where it can.
 
         Args:
-            spec: the metric with its preset.
             brought: the options of the vectors, ``encoder`` and perhaps ``maps``.
         """
         if self.vectors is None:
@@ -239,7 +231,7 @@ class RecipeRow:
         has_stored = self.vectors and _is_stored(dict(spec.options).get("encoder"))
         for name, value in spec.options:
             is_published = self.options.get(name) == value or (
-                name == "layer" and self.layer is not None and value == self._layer_of_paper[0]
+                name == "layer" and self.layer is not None and value == self.layer[0]
             )
             if not is_published and not (has_stored and name in ("encoder", "maps")):
                 differences.append(f"{name}={value}")
@@ -312,7 +304,6 @@ class Recipe:
         text: other files that it reads, which the user has to bring.
         means: column of a table of averages -> the other table that it averages.
         models: preset -> the encoder, with its layer, of a figure that makes something.
-        encoder_of: instead of `models`, the metric whose preset names them.
         bars: name of the table whose rows and columns a figure draws as bars.
         layers: whether a figure draws its rows at each layer of the encoder.
         word_by_word: whether the numbers of a table are no correlations, but the shares of
@@ -334,7 +325,6 @@ class Recipe:
     text: str = ""
     means: dict[str, Mean] = dataclasses.field(default_factory=dict)
     models: dict[str, str] = dataclasses.field(default_factory=dict)
-    encoder_of: str | None = None
     bars: str = ""
     layers: bool = False
     word_by_word: bool = False
@@ -344,19 +334,11 @@ class Recipe:
         None where it makes nothing.
 
         Args:
-            preset: name or folder of the preset.
+            preset: name of the preset.
 
         Raises:
             InputError: the figure has no encoder for the preset.
-            ArtifactError: the preset cannot be read, or names no encoder.
         """
-        if self.encoder_of is not None:
-            opened = load_preset(self.encoder_of, preset)
-            table = opened.settings.get("encoder", {})
-            if "model" not in table:
-                raise ArtifactError(f"preset {preset}: names no model in its [encoder] table")
-            layer = f" --layer {table['layer']}" if "layer" in table else ""
-            return shlex.quote(opened.path(table["model"])) + layer
         if self.models and preset not in self.models:
             raise InputError(f"--recipe {self.name}: runs with --preset {' or '.join(self.models)}")
         return self.models.get(preset)
@@ -407,12 +389,13 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
-def read_recipe(name: str) -> Recipe:
-    """Reads the table or figure of a name."""
+def load_recipe(name: str) -> Recipe:
+    """Reads the table or figure of a name; refuses one that does not exist."""
+    choice("recipe", name, recipe_names())
     fields = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     if "bars" in fields:
         # A figure of bars has the rows of its table, and its fields unless it has its own.
-        table = read_recipe(fields["bars"])
+        table = load_recipe(fields["bars"])
         shared = ("pairs", "level", "coefficient", "note")
         table_fields = {field: getattr(table, field) for field in shared}
         return Recipe(name=name, rows=table.rows, **(table_fields | fields))
@@ -431,14 +414,9 @@ def _read_row(row: dict[str, Any], pairs: Sequence[str]) -> RecipeRow:
     return RecipeRow(published=published, **row)
 
 
-def load_recipe(name: str) -> Recipe:
-    """Reads a recipe; refuses one that does not exist."""
-    return read_recipe(choice("recipe", name, recipe_names()))
-
-
 def list_recipes() -> list[list[str]]:
     """A table of all recipes, the head first: name, title, and the place of the data."""
-    recipes = map(read_recipe, recipe_names())
+    recipes = map(load_recipe, recipe_names())
     return [
         ["NAME", "TABLE OR FIGURE", "DATA"],
         *([recipe.name, recipe.title, recipe.texts] for recipe in recipes),

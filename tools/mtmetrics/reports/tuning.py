@@ -142,8 +142,6 @@ class Tuning:
         judgement_count: number of judged segments.
         folds: number of folds.
         coefficient: name of the correlation.
-        side: the texts that the metric compares translations with, a value of the option
-            ``against`` such as ``source``; None if the metric can compare with one side only.
         signatures: for each file, the line that says how the tuned metric was computed.
         unusable: ``OPTION=VALUE`` -> the reason why it cannot be used.
     """
@@ -157,7 +155,6 @@ class Tuning:
     judgement_count: int
     folds: int
     coefficient: str
-    side: str | None
     signatures: list[str]
     unusable: dict[str, str]
 
@@ -252,18 +249,9 @@ def tune(
         judgement_count=judgement_count,
         folds=folds,
         coefficient=coefficient,
-        side=_side(metric),
         signatures=[result.signature for [result] in tuned_runs.results[tuned]],
         unusable=search.unusable,
     )
-
-
-def _side(metric: MetricSpec) -> str | None:
-    """Returns the side that a metric compares with, see `Tuning.side`."""
-    description = find_metric(metric.metric)
-    if len(description.sides) == 1:
-        return None
-    return description.resolve_side(metric.preset, dict(metric.options))
 
 
 def _in_step_order(
@@ -304,20 +292,21 @@ class _Search:
         # Metric -> its run. The key leaves out options that only weight the parts of a score, so
         # metrics that differ in these alone share a run.
         self._runs: dict[MetricSpec, MetricRuns] = {}
-        # Metric -> its scores; None if it cannot be used.
-        self._scores: dict[MetricSpec, list[np.ndarray] | None] = {}
+        # Metric -> its scores.
+        self._scores: dict[MetricSpec, list[np.ndarray]] = {}
         # Metric that cannot be used -> the reason.
         self._problems: dict[MetricSpec, str] = {}
-        # Metric -> number of its encoder's layers.
-        self._depths: dict[MetricSpec, int] = {}
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
-        """Returns for each file the (n,) scores of its segments; an InputError if the metric cannot
-        be used."""
-        scores = self._scores_if_usable(metric)
-        if scores is None:
-            raise InputError(f"{metric}: cannot be used on this data")
-        return scores
+        """Returns for each file the (n,) scores of its segments.
+
+        Raises:
+            InputError: the options do not go together, or data that `run_metrics` refuses.
+            ArtifactError: a model cannot be loaded.
+        """
+        if metric not in self._scores:
+            self._scores[metric] = self._compute_scores(metric)
+        return self._scores[metric]
 
     def choose_options(
         self,
@@ -335,8 +324,6 @@ class _Search:
         Returns:
             The metric with the chosen options, and the choices.
         """
-        # Raises if the unchanged metric cannot be run: then no value could be.
-        self.scores(metric)
         steps = []
         for option, option_values in values.items():
             candidates = self._candidates(metric, option, option_values)
@@ -345,11 +332,14 @@ class _Search:
             best_layers: dict[Value, Value] = {}
             for value, candidate in candidates.items():
                 layer_values = values["layer"] if tries_layers else []
-                agreement_by_layer = self._agreement_by_layer(candidate, layer_values, masks)
+                at_layers = self._candidates(candidate, "layer", layer_values)
+                agreement_by_layer = {
+                    layer: self._agreement(spec, masks) for layer, spec in at_layers.items()
+                }
                 best_layer = _best(agreement_by_layer)
                 best_layers[value] = best_layer
                 agreement[value] = agreement_by_layer[best_layer]
-                self._note_problems(option, value, candidate, agreement_by_layer)
+                self._note_problems(option, value, at_layers)
             chosen = _best(agreement)
             steps.append(
                 OptionChoice(option, agreement, chosen, best_layers if tries_layers else {})
@@ -368,51 +358,36 @@ class _Search:
             values = range(1, self._depth(metric) + 1)
         return {None: metric} | {value: metric.having(**{option: value}) for value in values}
 
-    def _agreement_by_layer(
-        self, metric: MetricSpec, layers: Sequence[Value], masks: Sequence[np.ndarray]
-    ) -> dict[Value, float]:
-        """Maps each layer to the agreement of the metric at that layer, and None to the agreement of
-        the unchanged metric."""
-        candidates = self._candidates(metric, "layer", layers)
-        return {layer: self._agreement(spec, masks) for layer, spec in candidates.items()}
-
     def _depth(self, metric: MetricSpec) -> int:
         """Returns the number of layers of a metric's encoder; 0 if a layer cannot be chosen, or the
         encoder cannot be loaded."""
-        if metric not in self._depths:
-            # The layer, or a remapping that was fitted for it, may not suit the encoder.
-            options = {name: value for name, value in metric.options if name != "layer"}
-            options |= find_metric(metric.metric).scorer_class().options_without_pair(options)
-            without_layer = dataclasses.replace(metric, options=tuple(options.items()))
-            try:
-                scorer = without_layer.load(self._pool, self.files[0].lang_pair)
-                self._depths[metric] = scorer.encoder_depth or 0
-            except (InputError, ArtifactError):
-                # The error is reported when the metric itself is tried.
-                self._depths[metric] = 0
-        return self._depths[metric]
+        # The layer, or a remapping that was fitted for it, may not suit the encoder.
+        options = {name: value for name, value in metric.options if name != "layer"}
+        options |= find_metric(metric.metric).scorer_class().options_without_pair(options)
+        without_layer = dataclasses.replace(metric, options=tuple(options.items()))
+        try:
+            scorer = without_layer.load(self._pool, self.files[0].lang_pair)
+        except (InputError, ArtifactError):
+            # The error is reported when the metric itself is tried.
+            return 0
+        return scorer.encoder_depth or 0
 
     def _note_problems(
-        self,
-        option: str,
-        value: Value,
-        candidate: MetricSpec,
-        agreement_by_layer: Mapping[Value, float],
+        self, option: str, value: Value, at_layers: Mapping[Value, MetricSpec]
     ) -> None:
         """Records in `unusable` why a value cannot be used, or cannot be used at some layer.
 
         Args:
             option: the option.
             value: its value.
-            candidate: the metric with this value.
-            agreement_by_layer: see `_agreement_by_layer`.
+            at_layers: layer -> the metric with this value at the layer.
         """
-        reasons: dict[Value, str] = {}
-        for layer in agreement_by_layer:
-            spec = candidate if layer is None else candidate.having(layer=layer)
-            if spec in self._problems:
-                reasons[layer] = self._problems[spec]
-        if value is not None and reasons and np.isnan([*agreement_by_layer.values()]).all():
+        reasons = {
+            layer: self._problems[spec]
+            for layer, spec in at_layers.items()
+            if spec in self._problems
+        }
+        if value is not None and len(reasons) == len(at_layers):
             self.unusable[f"{option}={value}"] = next(iter(reasons.values()))
             return
         for layer, reason in reasons.items():
@@ -423,25 +398,13 @@ class _Search:
     def _agreement(self, metric: MetricSpec, masks: Sequence[np.ndarray]) -> float:
         """Returns the mean correlation over the files on the segments where the masks are true; NaN if
         the metric cannot be used."""
-        scores = self._scores_if_usable(metric)
-        if scores is None:
+        try:
+            scores = self.scores(metric)
+        except (InputError, ArtifactError) as error:
+            self._problems[metric] = str(error)
             return np.nan
         judgements = _masked([file.human for file in self.files], masks)
         return _mean_correlation(_masked(scores, masks), judgements, self._coefficient)
-
-    def _scores_if_usable(self, metric: MetricSpec) -> list[np.ndarray] | None:
-        """Returns for each file the (n,) scores of its segments; None if the options do not go
-        together, or a model cannot be loaded."""
-        if metric not in self._scores:
-            try:
-                self._scores[metric] = self._compute_scores(metric)
-            except (InputError, ArtifactError) as error:
-                # The first metric is the user's metric, before any choice.
-                if not self._scores:
-                    raise
-                self._scores[metric] = None
-                self._problems[metric] = str(error)
-        return self._scores[metric]
 
     def _compute_scores(self, metric: MetricSpec) -> list[np.ndarray]:
         """Computes for each file the (n,) scores of its segments. Metrics that only weight the parts
@@ -495,7 +458,7 @@ def _mean_correlation(
 
 
 def _held_out_scores(
-    search: "_Search",
+    search: _Search,
     metric: MetricSpec,
     values: Mapping[str, Sequence[Value]],
     masks: Sequence[np.ndarray],
@@ -652,8 +615,9 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
     spec = tuning.metric
     preset_header = extending(spec.metric, spec.preset, gain_line(tuning))
     tables: dict[str, dict[str, object]] = {}
-    if tuning.side is not None:
-        tables["score"] = {"against": tuning.side}
+    metric = find_metric(spec.metric)
+    if len(metric.sides) > 1:
+        tables["score"] = {"against": metric.resolve_side(spec.preset, dict(spec.options))}
     # The side is in the table [score] already; SentSim's `setting` is another name for it.
     tables["options"] = {
         name: value for name, value in tuning.tuned.options if name not in ("against", "setting")
