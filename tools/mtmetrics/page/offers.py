@@ -14,7 +14,7 @@ from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.available import list_presets, named_models
+from mtmetrics.scorers.available import encoder_of_regressor, list_presets, named_models
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
@@ -107,7 +107,7 @@ def _descriptions() -> dict[str, Description]:
 
 def pull_models(metric: str | None = None) -> None:
     """Fetches the models and maps that a Space does not carry: of the presets of one metric or of
-    all, those that the catalog pins.
+    all, those that the catalog pins, and the encoders that regressors were trained on.
 
     Raises:
         ArtifactError: one cannot be fetched.
@@ -117,10 +117,10 @@ def pull_models(metric: str | None = None) -> None:
         for preset in preset_names(name):
             models = {model for _, model in named_models(load_preset(name, preset).settings)}
             for model in sorted(models if models <= pinned.keys() else ()):
-                if pinned[model].kind != "maps":
-                    model_folder(model)
-                elif local_folder(model, *pinned[model].files) is None:
-                    download(hub_source(model))
+                folder = local_folder(model, *pinned[model].files) or download(hub_source(model))
+                encoder = encoder_of_regressor(folder)
+                if encoder is not None:
+                    model_folder(encoder)
 
 
 @functools.cache
