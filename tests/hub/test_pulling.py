@@ -45,7 +45,7 @@ import mtmetrics.layout
 from mtmetrics.page.offers import offers, pull_models
 
 mtmetrics.layout._PACKAGE = Path(sys.argv[1])
-for metric in (None, "bertr", "esim", "uscore"):
+for metric in (None, "esim", "uscore"):
     if metric:
         pull_models(metric)
     offers.cache_clear()
@@ -100,7 +100,8 @@ def test_pull_verify_and_score(client, bare_package, tmp_path):
 def test_a_space_fetches_its_models(client, bare_package):
     client.hub.requests.clear()
     rows = client.run(SPACE, str(bare_package), HF_TOKEN="", MTMETRICS_NAMESPACE="org").splitlines()
-    assert rows == ["[]", "['bertr']", "['bertr', 'esim']", "['bertr', 'esim', 'uscore']"]
+    # The network of ESIM comes with its encoder, and BERTR needs no other model.
+    assert rows == ["[]", "['bertr', 'esim']", "['bertr', 'esim', 'uscore']"]
     fetched = {request.split("/")[2] for request in client.hub.requests if "/resolve/" in request}
     # Of UScore's presets, one needs a translation model, a map and adapters.
     assert {"mini-mbart-de-en", "mini-maps", "mini-contrastive"} <= fetched

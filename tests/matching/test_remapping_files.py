@@ -11,7 +11,7 @@ import pytest
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.remapping import Remapping
-from mtmetrics.matching.remapping_files import load_map, map_file_name, map_meta
+from mtmetrics.matching.remapping_files import is_local, load_map, map_file_name, map_meta
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.models.token_encoder import TokenEncoder
 from mtmetrics.scorers.xmoverscore import XMoverScore
@@ -289,6 +289,32 @@ def test_an_unknown_artifact_and_a_cache_that_cannot_be_made(published, encoder,
     (tmp_path / "assets").write_text("")
     with pytest.raises(ArtifactError, match=f"the cache for {NAME} cannot be made .*; set HF_HOME"):
         load_map(NAME, "de-en", "clp", encoder)
+
+
+def test_maps_are_here_once_one_was_fetched(published, encoder, tmp_path, monkeypatch):
+    assert not is_local(NAME)
+    assert not is_local(NAME)  # asking makes the cache's folder, not a map
+    load_map(NAME, "de-en", "clp", encoder)
+    assert is_local(NAME)
+    # Maps of a repository lie in the cache of the Hub.
+    with open(tmp_path / "catalog" / "catalog.toml", "a") as stream:
+        stream.write(
+            '[maps]\nkind = "maps"\nrepository = "org/maps"\nrevision = "v1"\nbundled = false\n'
+            '[maps.files]\n"de-en.clp.safetensors" = "00"\n'
+        )
+    hub_cache = tmp_path / "hub"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(hub_cache))
+    assert not is_local("maps")
+    snapshot = hub_cache / "models--org--maps" / "snapshots" / "c0ffee"
+    snapshot.mkdir(parents=True)
+    (snapshot / "de-en.clp.safetensors").write_bytes(b"")
+    reference = hub_cache / "models--org--maps" / "refs" / "v1"
+    reference.parent.mkdir()
+    reference.write_text("c0ffee")
+    assert is_local("maps")
+    (tmp_path / "folder").mkdir()
+    assert is_local(tmp_path / "folder")
+    assert not is_local("nowhere")
 
 
 def test_the_pool_passes_local_files_only(published, model):

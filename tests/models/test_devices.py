@@ -15,7 +15,6 @@ from mtmetrics.models.devices import (
     number_format,
     pick_device,
     pick_devices,
-    pick_dtype,
     warn_of_slow_dtype,
 )
 from mtmetrics.models.format_trial import FormatTrial
@@ -234,9 +233,9 @@ def test_auto_is_bfloat16_on_cuda_from_ampere_on_all_devices(
     monkeypatch.setattr(
         torch.cuda, "get_device_capability", lambda device: [(8, 0), (7, 5)][device.index]
     )
-    assert [pick_dtype("auto", device) for device in ("0", "1", "0,1")] == [
+    assert [number_format("auto", device).name for device in ("0", "1", "0,1")] == [
         "bfloat16",
         "float32",
         "float32",
     ]
-    assert pick_dtype("float16", "1") == "float16"
+    assert number_format("float16", "1").name == "float16"

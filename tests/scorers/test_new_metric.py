@@ -79,7 +79,7 @@ import evaluate
 import mtmetrics
 from mtmetrics.cli.main import main
 from mtmetrics.layout import metric_names
-from mtmetrics.page.offers import description_of, offers
+from mtmetrics.page.offers import descriptions, offers
 
 assert main(["score", "--metric", "wordshare", "--lowercase", sys.argv[1], "--format", "json"]) == 0
 assert main(["list", "wordshare"]) == 0
@@ -89,7 +89,7 @@ result = module.compute(**texts, lowercase=True)
 facts = {
     "names": metric_names(),
     "offered": [offer.title for offer in offers() if offer.spec.metric == "wordshare"],
-    "about": description_of("wordshare")["about"],
+    "about": descriptions()["wordshare"]["about"],
     "citation": module.citation.splitlines()[0],
     "documented": "lowercase (`bool`): compare words in lower case." in module.inputs_description,
     "signature": result["signature"],

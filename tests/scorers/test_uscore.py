@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mtmetrics
-from mtmetrics.artifacts.presets import load_preset, preset_names
+from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.matching.pairs import cosines
 from mtmetrics.matching.remapping import Remapping
@@ -403,24 +403,14 @@ def test_the_preset_of_the_paper_names_the_command() -> None:
         )
 
 
-def test_bundled_artifacts_that_are_presets(
+def test_a_preset_among_the_artifacts(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundled = tmp_path / "hub"
     shutil.copytree(folder, bundled / "uscore-tiny-de-en", ignore=shutil.ignore_patterns("hub"))
-    entry = 'kind = "preset"\nrepository = "x/y"\nrevision = "main"\nbundled = true\n'
-    (bundled / "catalog.toml").write_text(
-        f"[uscore-tiny-de-en]\n{entry}[sentsim-other]\n{entry}[uscore-maps]\n{entry.replace('preset', 'maps')}"
-    )
+    (bundled / "catalog.toml").write_text("")
     for module in ("catalog", "places"):
         monkeypatch.setattr(f"mtmetrics.artifacts.{module}.bundled_artifacts", lambda: bundled)
-    assert preset_names("uscore") == [
-        "mini",
-        "mini-de-en",
-        "mini-et-en",
-        "paper",
-        "uscore-tiny-de-en",
-    ]
     assert load_preset("uscore", "uscore-tiny-de-en").folder == bundled / "uscore-tiny-de-en"
     bundled, same = (
         load_scorer("uscore", preset=preset) for preset in ("uscore-tiny-de-en", str(folder))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 # Places of a base that go where the adapter goes: a folder in its own, and one beside it.
 BASE, ENCODER_BESIDE = "base", "../encoder"
-_PLACES = (BASE, ENCODER_BESIDE)
 _CONFIG, _FINGERPRINT = "config.json", "encoder_fingerprint"
 # How peft names the two matrices of a module.
 _NAME = re.compile(r"base_model\.model\.(.+)\.lora_([AB])\.weight")
@@ -71,7 +70,7 @@ class Adapter:
     @property
     def base_place(self) -> str:
         """The name of the encoder, as `mtmetrics.artifacts.models.model_folder` finds it."""
-        return str(self.folder / self.base) if self.base in _PLACES else self.base
+        return str(self.folder / self.base) if self.base in (BASE, ENCODER_BESIDE) else self.base
 
     @property
     def fingerprint(self) -> str:
@@ -94,7 +93,7 @@ def read_adapter(folder: Path) -> Adapter:
         ArtifactError: a file is missing or malformed, the adapter is of another kind, or it does
             not say which encoder it was made for.
     """
-    settings, config = _table(folder / SETTINGS), _table(folder / _CONFIG)
+    settings, config = read_json_object(folder / SETTINGS), read_json_object(folder / _CONFIG)
     rank, alpha = settings.get("r"), settings.get("lora_alpha")
     base, revision = settings.get("base_model_name_or_path"), settings.get("revision")
     problem = None
@@ -119,7 +118,12 @@ def read_adapter(folder: Path) -> Adapter:
     return Adapter(folder, base, revision, base_fingerprint, rank, float(alpha))
 
 
-def _table(path: Path) -> JsonObject:
+def read_json_object(path: Path) -> JsonObject:
+    """Reads a file that holds a JSON object.
+
+    Raises:
+        ArtifactError: the file is missing, or holds something else.
+    """
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -150,7 +154,7 @@ def write_settings(
 def bind(folder: Path, base: str, revision: str | None = None) -> None:
     """Writes under which name the encoder of an adapter is found from now on."""
     named = {"base_model_name_or_path": base, "revision": revision}
-    write_json(folder / SETTINGS, _table(folder / SETTINGS) | named, sort_keys=True)
+    write_json(folder / SETTINGS, read_json_object(folder / SETTINGS) | named, sort_keys=True)
 
 
 def require_public_base(folder: Path) -> None:

@@ -93,28 +93,11 @@ def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
 
 
 def entry_toml(entry: CatalogEntry) -> str:
-    """Formats an entry as TOML, for ``catalog.toml``.
-
-    Raises:
-        ArtifactError: the entry has neither an origin nor a repository with a revision.
-    """
+    """Formats the entry of an artifact with a repository as TOML, for ``catalog.toml``."""
     key = entry.name if re.fullmatch(r"[\w-]+", entry.name, re.ASCII) else json.dumps(entry.name)
-    lines = [f"[{key}]", f"kind = {json.dumps(entry.kind)}"]
-    if entry.origin is None:
-        if entry.repository is None or entry.revision is None:
-            raise ArtifactError(
-                f"{entry.name}: an entry of the catalog needs an origin, or a repository and its "
-                "revision"
-            )
-        lines.append(f"repository = {json.dumps(entry.repository)}")
-        lines.append(f"revision = {json.dumps(entry.revision)}")
-    lines.append(f"bundled = {json.dumps(entry.bundled)}")
-    if entry.mirror is not None:
-        lines.append(f"mirror = {json.dumps(entry.mirror)}")
-    if entry.origin is not None:
-        lines += ["", f"[{key}.origin]"]
-        for name, value in dataclasses.asdict(entry.origin).items():
-            lines.append(f"{name} = {json.dumps(value)}")
+    lines = [f"[{key}]"]
+    for name in ("kind", "repository", "revision", "bundled"):
+        lines.append(f"{name} = {json.dumps(getattr(entry, name))}")
     lines += ["", f"[{key}.files]"]
     for file, digest in sorted(entry.files.items()):
         lines.append(f"{json.dumps(file)} = {json.dumps(digest)}")
@@ -122,14 +105,14 @@ def entry_toml(entry: CatalogEntry) -> str:
 
 
 def update_catalog(path: Path, entry: CatalogEntry) -> bool:
-    """Replaces the entry with the same name in a catalog file, or adds one.
+    """Replaces the entry with the same name in a catalog file, or adds one, of an artifact with a
+    repository.
 
     Returns:
         Whether the file changed.
 
     Raises:
-        ArtifactError: the catalog cannot be read; the entry has neither an origin nor a repository
-            with a revision; or the catalog has an entry that must be replaced by hand.
+        ArtifactError: the catalog cannot be read, or has an entry that must be replaced by hand.
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""

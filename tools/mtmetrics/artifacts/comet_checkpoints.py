@@ -348,10 +348,7 @@ def convert_file(path: Path, target: Path) -> JsonObject:
     import torch
     from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
 
-    stand_ins = [
-        (type("StandIn", (_EmptyClass,), {}), name)
-        for name in get_unsafe_globals_in_checkpoint(path)
-    ]
+    stand_ins = [(_EmptyClass, name) for name in get_unsafe_globals_in_checkpoint(path)]
     with safe_globals(stand_ins):
         checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     tensors = checkpoint.get("state_dict") if isinstance(checkpoint, dict) else None

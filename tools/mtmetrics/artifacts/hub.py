@@ -114,7 +114,7 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
     """
     files = sorted(source.files)
     if out is None:
-        missing = [file for file in files if not _is_cached(source, file)]
+        missing = [file for file in files if not is_cached(source, file)]
         return download(source), missing
     target = out / name
     if not target.exists():
@@ -136,7 +136,8 @@ def pull(name: str, source: HubSource, out: Path | None = None) -> tuple[Path, l
     return target, []
 
 
-def _is_cached(source: HubSource, file: str) -> bool:
+def is_cached(source: HubSource, file: str) -> bool:
+    """Whether a file of a repository is in the Hub's cache."""
     from huggingface_hub import try_to_load_from_cache
 
     path = try_to_load_from_cache(source.repository, file, revision=source.revision)

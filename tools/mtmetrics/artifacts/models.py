@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtmetrics.artifacts.adapters import SETTINGS, is_adapter, merged, read_adapter
+from mtmetrics.artifacts.adapters import (
+    SETTINGS,
+    is_adapter,
+    merged,
+    read_adapter,
+    read_json_object,
+)
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_snapshot, hub_source, local_folder, places_in_words
 from mtmetrics.errors import ArtifactError
@@ -176,22 +182,14 @@ def refuse_code(folder: Path) -> None:
             configuration = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue  # loading the model says what is wrong
-        entry = _code_entry(configuration, path.name)
-        if entry is not None:
-            raise ArtifactError(
-                f"{path}: names code of its own, which would run on this machine with all your "
-                f"rights ({entry:.90}); such models are not loaded; choose one that transformers "
-                "or sentence-transformers compute themselves"
-            )
-
-
-def _code_entry(configuration: object, file: str) -> str | None:
-    """Returns the first entry of a configuration that names code from elsewhere, or None."""
-    for key, value in _entries(configuration):
-        names_code = bool(value) and key in ("auto_map", "trust_remote_code")
-        if names_code or _is_foreign_class(key, value, file):
-            return f"{key}: {json.dumps(value)}"
-    return None
+        for key, value in _entries(configuration):
+            if _names_code(key, value, path.name):
+                entry = f"{key}: {json.dumps(value)}"
+                raise ArtifactError(
+                    f"{path}: names code of its own, which would run on this machine with all your "
+                    f"rights ({entry:.90}); such models are not loaded; choose one that "
+                    "transformers or sentence-transformers compute themselves"
+                )
 
 
 def _entries(configuration: object, key: str = "") -> Iterator[tuple[str, object]]:
@@ -206,8 +204,10 @@ def _entries(configuration: object, key: str = "") -> Iterator[tuple[str, object
             yield from _entries(value, key)
 
 
-def _is_foreign_class(key: str, value: object, file: str) -> bool:
-    """Whether an entry of a configuration file names a class, or a kernel, from elsewhere."""
+def _names_code(key: str, value: object, file: str) -> bool:
+    """Whether an entry of a configuration file names code, a class, or a kernel, from elsewhere."""
+    if key in ("auto_map", "trust_remote_code"):
+        return bool(value)
     if file == "router_config.json" and key == "types" and isinstance(value, dict):
         return not all(str(name).startswith(_OWN_MODULES) for name in value.values())
     if not isinstance(value, str):
@@ -421,15 +421,7 @@ def read_record(folder: Path) -> JsonObject | None:
         ArtifactError: the record is no JSON object.
     """
     path = folder / RECORD
-    if not path.is_file():
-        return None
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ArtifactError(f"{path}: cannot be read as JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise ArtifactError(f"{path}: a JSON object is needed")
-    return record
+    return read_json_object(path) if path.is_file() else None
 
 
 def model_fingerprint(folder: Path) -> str:

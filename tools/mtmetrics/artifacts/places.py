@@ -15,11 +15,14 @@ NAMESPACE_VARIABLE = "MTMETRICS_NAMESPACE"
 def local_places(name: str | Path) -> list[Path]:
     """Returns the places on this machine where an artifact may lie, best first, whether they exist
     or not."""
-    places = [Path(name)]
+    return [Path(name), *(root / name for root in _artifact_folders())]
+
+
+def _artifact_folders() -> list[Path]:
+    """Returns the folders that hold artifacts: the user's, if there is one, then the bundled one."""
     user_folder = os.environ.get(FOLDER_VARIABLE)
-    if user_folder:
-        places.append(Path(user_folder) / name)
-    return [*places, bundled_artifacts() / name]
+    user_folders = [Path(user_folder)] if user_folder else []
+    return [*user_folders, bundled_artifacts()]
 
 
 def places_in_words() -> str:
@@ -88,11 +91,7 @@ def in_namespace(repository: str, namespace: str | None = None) -> str:
 def artifact_name(folder: Path) -> str | None:
     """Returns the name under which `local_places` finds a folder as an artifact; None where it is
     none."""
-    roots = [bundled_artifacts()]
-    user_folder = os.environ.get(FOLDER_VARIABLE)
-    if user_folder:
-        roots.insert(0, Path(user_folder))
-    for root in roots:
+    for root in _artifact_folders():
         if folder.absolute().is_relative_to(root.absolute()):
             return folder.absolute().relative_to(root.absolute()).as_posix()
     return None

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.artifacts.catalog import catalog
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.places import hub_source, is_on_hub, local_folder
 from mtmetrics.errors import ArtifactError, InputError
@@ -110,21 +109,8 @@ class Preset:
 
 
 def preset_names(metric: str) -> list[str]:
-    """Returns the names of the presets of a metric, sorted: files of this package, and bundled
-    artifacts."""
-    names = [path.stem for path in (_FOLDER / metric).glob("*.toml")]
-    names += [
-        entry.name
-        for entry in catalog().values()
-        if entry.kind == "preset" and entry.bundled and _metric_of(entry.name) == metric
-    ]
-    return sorted(names)
-
-
-def _metric_of(artifact: str) -> str | None:
-    """Returns the metric of a preset that is an artifact."""
-    folder = local_folder(artifact, "preset.toml")
-    return None if folder is None else _read(folder / "preset.toml").get("metric")
+    """Returns the names of the presets of a metric that the package brings along, sorted."""
+    return sorted(path.stem for path in (_FOLDER / metric).glob("*.toml"))
 
 
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mtmetrics.artifacts.catalog import CatalogEntry, catalog
 from mtmetrics.artifacts.download import assets_folder, fetch, http_client, is_offline
-from mtmetrics.artifacts.hub import download_file
+from mtmetrics.artifacts.hub import download_file, is_cached
 from mtmetrics.artifacts.places import (
     HubSource,
     hub_source,
@@ -318,12 +318,23 @@ def mapped_pairs(artifact: str | Path, kind: str, level: Level = "word") -> list
 
 
 def is_local(artifact: str | Path) -> bool:
-    """Whether maps of an artifact are on this machine, in a folder or in the cache."""
+    """Whether maps of an artifact are on this machine, in a folder or in a cache."""
+    if any(place.exists() for place in local_places(artifact)):
+        return True
     entry = catalog().get(str(artifact))
-    return any(
-        place.exists()
-        for place in [*local_places(artifact), *([cache_folder(entry)] if entry else [])]
-    )
+    if entry is None:
+        return False
+    files = list(entry.files)
+    if entry.origin:
+        if any(cache_folder(entry).rglob("*.safetensors")):
+            return True
+        maps = published_maps(entry).values()
+        files = [layered_file(Path(), published).as_posix() for published in maps]
+    repository = entry.repository or entry.mirror
+    if repository is None:
+        return False
+    source = HubSource(in_namespace(repository), entry.revision, {})
+    return any(is_cached(source, file) for file in files)
 
 
 def _find(

@@ -6,7 +6,7 @@ does not fit into memory until it fits.
 
 import copy
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ _OUT_OF_MEMORY = (
 )
 
 
-def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Iterator[list[int]]:
+def length_batches(lengths: Sequence[int], batch_tokens: Callable[[], int]) -> Generator[list[int]]:
     """Yields batches of text indices, longest texts first, with at most 5 % padding.
 
     Empty texts are skipped.
@@ -157,11 +157,8 @@ class BatchRunner:
             MTMetricsError: a row does not fit into memory even alone.
         """
         batches = length_batches([len(row) for row in rows], lambda: self.batch_tokens)
-        stop = threading.Event()
 
         def next_batch() -> list[int] | None:
-            if stop.is_set():
-                return None
             with self._lock:
                 return next(batches, None)
 
@@ -178,7 +175,8 @@ class BatchRunner:
                 futures = [pool.submit(run_batches, replica) for replica in self.replicas]
                 return sum(future.result() for future in as_completed(futures))
             finally:
-                stop.set()  # after an error or Ctrl-C, other devices only finish their batch
+                with self._lock:
+                    batches.close()  # after an error or Ctrl-C, other devices only finish their batch
 
     def _run_batch(
         self, replica: "Replica", rows: Rows, batch: list[int], compute: "Compute"

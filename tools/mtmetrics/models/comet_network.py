@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from tokenizers import Encoding
 from torch import nn
 
 from mtmetrics.artifacts.comet_checkpoints import HEADS_FILE, SEPARATORS, CometSettings
@@ -281,20 +282,6 @@ class CometScores(NamedTuple):
     truncated: np.ndarray
 
 
-class _TokenizedText(NamedTuple):
-    """A text with its special tokens.
-
-    Attributes:
-        ids: token ids.
-        offsets: first character of each token, and the position after its last character.
-        is_truncated: whether the text was truncated.
-    """
-
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-    is_truncated: bool
-
-
 class _EncodedText(NamedTuple):
     """The (d,) vector of a text, and whether the text was truncated."""
 
@@ -431,13 +418,13 @@ class Comet(LoadedModel):
         tokens = self._tokenise(texts)
         vectors = self._run(tokens, CometNetwork.text_vectors)
         return [
-            _EncodedText(vector, text.is_truncated)
+            _EncodedText(vector, bool(text.overflowing))
             for vector, text in zip(vectors, tokens, strict=True)
         ]
 
     def _run(
         self,
-        tokens: Sequence[_TokenizedText],
+        tokens: Sequence[Encoding],
         compute: Callable[[CometNetwork, torch.Tensor, torch.Tensor], torch.Tensor],
     ) -> list[np.ndarray]:
         """Runs the network on tokenised texts, in batches.
@@ -506,7 +493,7 @@ class Comet(LoadedModel):
         self,
         texts_by_role: Mapping[str, Sequence[str]],
         roles_by_part: Mapping[str, Sequence[str]],
-        tokens: Mapping[str, _TokenizedText],
+        tokens: Mapping[str, Encoding],
     ) -> list[list[_SequenceResult]]:
         """Runs all sequences through the network, or takes their results from the cache.
 
@@ -544,7 +531,7 @@ class Comet(LoadedModel):
         return error_spans(probabilities, offsets, self.settings.error_labels)
 
     def _read_sequences(
-        self, sequences: list[tuple[str, ...]], tokens: Mapping[str, _TokenizedText]
+        self, sequences: list[tuple[str, ...]], tokens: Mapping[str, Encoding]
     ) -> list[_SequenceResult]:
         """Runs the network on sequences of texts; each starts with a translation."""
         joined_ids = [
@@ -576,7 +563,7 @@ class Comet(LoadedModel):
         results = []
         for index, sequence in enumerate(sequences):
             is_truncated = len(joined_ids[index]) > self.max_tokens or any(
-                tokens[text].is_truncated for text in sequence
+                tokens[text].overflowing for text in sequence
             )
             result = _SequenceResult(float(scores[index]), probabilities[index], is_truncated)
             results.append(result)
@@ -595,17 +582,11 @@ class Comet(LoadedModel):
             joined = joined + separators + ids[1:-1]
         return [*joined, end_token]
 
-    def _tokenise(self, texts: list[str]) -> list[_TokenizedText]:
-        """Tokenises texts, at most `max_text_tokens` each."""
-        encoded = self.tokenizer(
-            texts, truncation=True, max_length=self.max_text_tokens, return_offsets_mapping=True
-        )
-        return [
-            _TokenizedText(ids, offsets, bool(encoding.overflowing))
-            for ids, offsets, encoding in zip(
-                encoded["input_ids"], encoded["offset_mapping"], encoded.encodings, strict=True
-            )
-        ]
+    def _tokenise(self, texts: list[str]) -> list[Encoding]:
+        """Tokenises texts, at most `max_text_tokens` each, special tokens included."""
+        encoded = self.tokenizer(texts, truncation=True, max_length=self.max_text_tokens)
+        encodings: list[Encoding] = encoded.encodings
+        return encodings
 
 
 def error_spans(

@@ -102,11 +102,6 @@ class NumberFormat(NamedTuple):
     reason: str
 
 
-def pick_dtype(name: str, devices: Devices) -> str:
-    """Returns the number format to compute in, see `number_format`."""
-    return number_format(name, devices).name
-
-
 def number_format(name: str, devices: Devices) -> NumberFormat:
     """Returns the number format to compute in: that of `name`, or for ``"auto"`` the fastest one.
 

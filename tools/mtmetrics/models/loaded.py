@@ -7,7 +7,7 @@ from mtmetrics.artifacts.models import model_fingerprint, model_folder, model_la
 from mtmetrics.checks import positive
 from mtmetrics.errors import MTMetricsError
 from mtmetrics.models.batches import BatchRunner, replicate
-from mtmetrics.models.devices import pick_devices, pick_dtype
+from mtmetrics.models.devices import number_format, pick_devices
 from mtmetrics.models.running import Running
 
 
@@ -39,7 +39,7 @@ class LoadedModel:
     ) -> None:
         self.run_options = Running(**run_options)
         positive("batch_tokens", self.run_options.batch_tokens)
-        self.dtype = pick_dtype(self.run_options.dtype, self.run_options.device)
+        self.dtype = number_format(self.run_options.dtype, self.run_options.device).name
         self.devices = pick_devices(self.run_options.device)
         self.name, self.label = str(model), model_label(model)
         self.description = f"{kind} {self.name}"

@@ -23,7 +23,7 @@ class Running:
     """Options of running a model: keywords of everything that loads one.
 
     The options of the command line and the documentation of ``evaluate.load`` come from the fields.
-    `pick_devices` reads the device, and `pick_dtype` the number format, both of
+    `pick_devices` reads the device, and `number_format` the number format, both of
     `mtmetrics.models.devices`.
     """
 

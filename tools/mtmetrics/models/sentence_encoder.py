@@ -56,9 +56,8 @@ class SentenceTransformerEncoder(LoadedModel):
         """
         unique, index = distinct(texts)
         encoded = self._encoded.values(unique, self._compute)
-        vectors = np.zeros((len(encoded), self.dim), dtype=np.float32)
-        for row, text in zip(vectors, encoded, strict=True):
-            row[:] = text.vector
+        vectors = np.array([text.vector for text in encoded], dtype=np.float32)
+        vectors = vectors.reshape(len(encoded), self.dim)  # also where there are no texts
         truncated = np.array([text.is_truncated for text in encoded], dtype=bool)
         return PackedTokens.from_text_vectors(vectors, index, truncated)
 

@@ -16,6 +16,7 @@ from mtmetrics.artifacts.models import (
     Tokenizer,
     loading,
     pretrained,
+    pretrained_tokenizer,
     read_record,
 )
 from mtmetrics.checks import language_pair, positive
@@ -124,11 +125,8 @@ def require_mbart(folder: Path, lang_pair: str) -> None:
         config = transformers.AutoConfig.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
     _require_mbart_type(folder, config)
-    set_languages(tokenizer, lang_pair)
+    set_languages(pretrained_tokenizer(folder), lang_pair)
 
 
 def _require_mbart_type(folder: Path, config: NetworkConfig) -> None:

@@ -1,7 +1,8 @@
 """The page that compares systems, as a gradio app: with all metrics, or with a single one.
 
 `build_page` makes the app. `_Page.build` makes its components from top to bottom: texts, metrics,
-result. `_Page._connect` then says which handler an event of a component calls.
+result. Its methods `_connect_form`, `_connect_comparison` and `_connect_segments` then say which
+handler an event of a component calls.
 
 The page offers metrics with their presets (ready-made settings and models), grouped by the side
 that they compare translations with: source, reference or both. Each offer is a
@@ -31,7 +32,7 @@ from mtmetrics.page.comparing import Comparer, ComparisonResult, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.endpoints import Endpoints
 from mtmetrics.page.explaining import heatmap, mark_wrong_words
-from mtmetrics.page.offers import description_of, offers, offers_from_names, ticked_offers
+from mtmetrics.page.offers import descriptions, offers, offers_from_names, ticked_offers
 from mtmetrics.page.texts import TextInput, Texts, read_texts
 from mtmetrics.reports.example import example
 from mtmetrics.scorers.side import Column, Side
@@ -159,7 +160,7 @@ class _Page:
         self.title, self.introduction = _TITLE, _INTRODUCTION
         self.has_one_metric = metric is not None
         if metric is not None:
-            description = description_of(metric)
+            description = descriptions()[metric]
             self.title = description["title"]
             scale = f"Higher is better; a segment's score is {description['range']}."
             self.introduction = f"{description['about']} {scale}"
@@ -183,7 +184,9 @@ class _Page:
             self._build_metrics()
             self._build_result()
             gr.HTML(_FOOTER)
-            self._connect()
+            self._connect_form()
+            self._connect_comparison()
+            self._connect_segments()
             endpoints = Endpoints(self.offers, self.comparer)
             endpoints.publish(**_ONE_AT_A_TIME, api_visibility="public")
         return app
@@ -317,12 +320,6 @@ class _Page:
                 self.next_button = gr.Button("Next", size="sm")
             with gr.Accordion("Signatures, and the command for the shell", open=False):
                 self.signatures = gr.HTML("", elem_classes="mt-signatures")
-
-    def _connect(self) -> None:
-        """Connects the events of the components with their handlers."""
-        self._connect_form()
-        self._connect_comparison()
-        self._connect_segments()
 
     def _connect_form(self) -> None:
         """Connects the boxes for texts, and the buttons beside them.

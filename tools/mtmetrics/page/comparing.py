@@ -113,14 +113,6 @@ class ComparisonResult:
         return orders
 
 
-def last_state(states: Iterator[Progress | ComparisonResult]) -> ComparisonResult:
-    """The result of a comparison, after all of its progress."""
-    for state in states:
-        if isinstance(state, ComparisonResult):
-            return state
-    raise MTMetricsError("the comparison ended without a result")
-
-
 class Comparer:
     """Loads the scorers that are asked for, and keeps them; asks no network."""
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mtmetrics.errors import require_extra
 from mtmetrics.io.atomic import write_json
 from mtmetrics.io.row_writer import write_rows
 from mtmetrics.page.charts import draw_means
@@ -40,16 +39,14 @@ def _report(comparison: ComparisonResult) -> Report:
     return report_comparison(comparisons, results)
 
 
-def write_files(comparison: ComparisonResult, folder: Path) -> list[Path]:
+def write_files(comparison: ComparisonResult, folder: Path) -> None:
     """Writes `FILES`; numbers have full precision in JSON and in the table of segments."""
-    require_extra("plot", "the chart")
     report = _report(comparison)
     for name, style in (("systems.csv", "csv"), ("systems.tex", "latex")):
         (folder / name).write_text(report.render(style) + "\n", encoding="utf-8")
     write_json(folder / "comparison.json", comparison_document(comparison))
     _write_segments(comparison, folder / "segments.csv")
     save_figure(draw_means(comparison, range(len(comparison.metrics))), folder / "means.svg")
-    return [folder / name for name in FILES]
 
 
 def _write_segments(comparison: ComparisonResult, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from mtmetrics.checks import check
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.matching.word_errors import faults_as_dicts
-from mtmetrics.page.comparing import Comparer, last_state
+from mtmetrics.page.comparing import Comparer
 from mtmetrics.page.downloads import comparison_document
 from mtmetrics.page.offers import MetricChoice, ticked_offers
 from mtmetrics.page.texts import Texts, from_lists
@@ -100,7 +100,8 @@ class Endpoints:
                 offers = self._usual(self._fitting(texts))
             else:
                 offers = [self._choose(metric, texts) for metric in metrics]
-            comparison = last_state(self._comparer.compare(texts, list(dict.fromkeys(offers))))
+            # The states before the last one tell the progress.
+            *_, comparison = self._comparer.compare(texts, list(dict.fromkeys(offers)))
             return comparison_document(comparison)
 
     def explain(

@@ -14,7 +14,7 @@ from mtmetrics.artifacts.presets import load_preset, preset_names
 from mtmetrics.checks import language_pair
 from mtmetrics.errors import InputError
 from mtmetrics.layout import metric_names
-from mtmetrics.scorers.available import list_presets, named_models
+from mtmetrics.scorers.available import encoder_of_regressor, list_presets, named_models
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.metric import METRICS
 from mtmetrics.scorers.registry import find_metric, installed_plugins
@@ -29,22 +29,20 @@ class MetricChoice(NamedTuple):
 
     Attributes:
         spec: the metric, as the command line names it.
-        name: metric and preset, such as ``SentSim mini``.
-        title: the name, with the side if the metric can compare with either.
+        title: metric and preset, such as ``SentSim mini``, with the side if the metric can compare
+            with either.
+        label: metric and preset, the range of a segment's score, and a sentence that describes the
+            metric, a line each.
         side: texts that it compares translations with.
-        range: of the score of a segment.
-        about: sentence that describes the metric.
         default: whether it is ticked at first.
         languages: codes or pairs that it can score, or ``any``; see
             `mtmetrics.scorers.available.PresetListing`.
     """
 
     spec: MetricSpec
-    name: str
     title: str
+    label: str
     side: Side
-    range: str
-    about: str
     default: bool
     languages: tuple[str, ...]
 
@@ -57,11 +55,6 @@ class MetricChoice(NamedTuple):
     def columns(self) -> tuple[Column, ...]:
         """The columns that it compares with."""
         return self.side.columns
-
-    @property
-    def label(self) -> str:
-        """Name, range and the sentence, a line each."""
-        return f"{self.name}\n{self.range}\n{self.about}"
 
     def fits(self, columns: Collection[str], lang_pair: str) -> bool:
         """Whether it can score texts of these columns and language pair."""
@@ -88,26 +81,21 @@ class Description(TypedDict):
     default: NotRequired[bool]
 
 
-def description_of(metric: str) -> Description:
-    """The description of a metric."""
-    return _descriptions()[metric]
-
-
-def _descriptions() -> dict[str, Description]:
+def descriptions() -> dict[str, Description]:
     """Metrics in the order of ``metrics.toml``; then plug-ins, and metrics with a script that the
     file does not describe, with the words of their class."""
-    descriptions: dict[str, Description] = tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
+    by_metric: dict[str, Description] = tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
     for name, metric in METRICS.items():
-        if name not in descriptions and (metric.plugin_path is not None or name in metric_names()):
+        if name not in by_metric and (metric.plugin_path is not None or name in metric_names()):
             scorer = metric.scorer_class()
             about = _first_line(scorer)
-            descriptions[name] = {"title": name, "range": scorer.scale, "about": about}
-    return descriptions
+            by_metric[name] = {"title": name, "range": scorer.scale, "about": about}
+    return by_metric
 
 
 def pull_models(metric: str | None = None) -> None:
     """Fetches the models and maps that a Space does not carry: of the presets of one metric or of
-    all, those that the catalog pins.
+    all, those that the catalog pins, and the encoders that regressors were trained on.
 
     Raises:
         ArtifactError: one cannot be fetched.
@@ -117,36 +105,35 @@ def pull_models(metric: str | None = None) -> None:
         for preset in preset_names(name):
             models = {model for _, model in named_models(load_preset(name, preset).settings)}
             for model in sorted(models if models <= pinned.keys() else ()):
-                if pinned[model].kind != "maps":
-                    model_folder(model)
-                elif local_folder(model, *pinned[model].files) is None:
-                    download(hub_source(model))
+                folder = local_folder(model, *pinned[model].files) or download(hub_source(model))
+                encoder = encoder_of_regressor(folder)
+                if encoder is not None:
+                    model_folder(encoder)
 
 
 @functools.cache
 def offers() -> tuple[MetricChoice, ...]:
     """Returns all metrics and presets that work here without a network, in the order of
-    `_descriptions`."""
+    `descriptions`."""
     installed_plugins()
     choices = []
-    for name, description in _descriptions().items():
+    for name, description in descriptions().items():
         for row in list_presets(find_metric(name)):
             preset = row.preset.removeprefix(name.replace("_", "-") + "-")
-            label = f"{description['title']} {preset}".strip()
+            title = f"{description['title']} {preset}".strip()
+            label = f"{title}\n{description['range']}\n{description['about']}"
             is_usual = description.get("default", False) and row.preset in ("", "mini")
             for side in map(Side, row.works_with):
                 spec = MetricSpec(name, row.preset or None)
-                title = label
+                title_of_side = title
                 if len(row.compares_with) > 1:
                     spec = spec.having(against=side)
-                    title = f"{label} ({side.label})"
+                    title_of_side = f"{title} ({side.label})"
                 choice = MetricChoice(
                     spec=spec,
-                    name=label,
-                    title=title,
+                    title=title_of_side,
+                    label=label,
                     side=side,
-                    range=description["range"],
-                    about=description["about"],
                     # Of a metric that may compare with either, the source is ticked alone.
                     default=is_usual and side == row.works_with[0],
                     languages=tuple(row.languages),
@@ -177,11 +164,9 @@ def offers_from_names(metrics: Sequence[str]) -> list[MetricChoice]:
         scorer = metric.scorer_class()
         choice = MetricChoice(
             spec=spec,
-            name=text,
             title=text,
+            label=f"{text}\n{scorer.scale or 'higher is better'}\n{_first_line(scorer)}",
             side=side,
-            range=scorer.scale or "higher is better",
-            about=_first_line(scorer),
             default=True,
             languages=("any",),
         )

@@ -1,8 +1,7 @@
 """The texts that a visitor pastes or uploads, as parallel columns."""
 
-import contextlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,20 +116,14 @@ def pasted(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")]
 
 
-@contextlib.contextmanager
-def _named_without_folder(path: str) -> Iterator[None]:
-    """Errors about an uploaded file name it as the visitor does."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(str(error).replace(f"{Path(path).parent}/", "")) from None
-
-
 def _lines(text: TextInput) -> list[str]:
     if text.path is None:
         return pasted(text.text)
-    with _named_without_folder(text.path):
+    try:
         return list(itertools.islice(iter_lines(text.path, "segments"), MAX_SEGMENTS + 1))
+    except InputError as error:
+        # The visitor does not know the folder of the upload.
+        raise InputError(str(error).replace(f"{Path(text.path).parent}/", "")) from None
 
 
 def _check_size(name: str, segments: int, characters: int) -> None:

@@ -230,9 +230,7 @@ def segments(
             'class="mt-wrong">wrong</mark>.'
         )
     legend = f'<p class="mt-legend">A click on a translation shows what was matched. {legend}</p>'
-    return legend + "".join(
-        _segment(comparison, metric, int(row), words, open_heatmap) for row in rows
-    )
+    return legend + "".join(_segment(comparison, metric, row, words, open_heatmap) for row in rows)
 
 
 def _segment(

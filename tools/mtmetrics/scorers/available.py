@@ -250,7 +250,7 @@ def _model_details(preset: Preset) -> tuple[list[str], float | None, list[str]]:
             if folder is not None:
                 folders[name] = folder
     for folder in list(folders.values()):
-        encoder = _encoder_of_regressor(folder)
+        encoder = encoder_of_regressor(folder)
         if encoder is None:
             continue
         encoder_folder = local_folder(encoder, "config.json")
@@ -268,7 +268,7 @@ def _model_details(preset: Preset) -> tuple[list[str], float | None, list[str]]:
     return [*needs], megabytes, [*licences]
 
 
-def _encoder_of_regressor(folder: Path) -> str | None:
+def encoder_of_regressor(folder: Path) -> str | None:
     """Returns the name of the encoder that a regressor records; None for any other model."""
     config = folder / "config.json"
     if not config.is_file():
