@@ -10,10 +10,10 @@ import io
 import itertools
 import json
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from mtmetrics.checks import warn
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import JsonObject, parse_json_object, shown_json
 
@@ -74,11 +74,10 @@ def list_files(path: str) -> list[tuple[str, int]]:
     if not readable_files:
         raise InputError(f"{path}: holds no file that ends in {', '.join(ENDS)}")
     if unreadable_names:
-        message = (
+        warn(
             f"{path}: {len(unreadable_names)} file(s) that end in none of {', '.join(ENDS)} are "
             f"left out, such as {unreadable_names[0]}"
         )
-        warnings.warn(message, UserWarning, stacklevel=4)
     return sorted(readable_files)
 
 
@@ -126,14 +125,8 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
 
 def _json_schema(rows: list[JsonObject], texts: Sequence[str]) -> "pyarrow.Schema":
     """Finds the columns of rows of JSON; those of `texts` are strings, whatever the rows hold."""
-    import pyarrow
-
-    present = [name for name in texts if any(name in row for row in rows)]
-    other_columns = [
-        {name: value for name, value in row.items() if name not in present} for row in rows
-    ]
-    text_schema = pyarrow.schema([(name, pyarrow.string()) for name in present])
-    return pyarrow.unify_schemas([text_schema, _consistent_schema(other_columns)])
+    sample_texts = {name: "" for name in texts if any(name in row for row in rows)}
+    return _consistent_schema([sample_texts | row | sample_texts for row in rows])
 
 
 def _consistent_schema(rows: list[JsonObject]) -> "pyarrow.Schema":
@@ -169,54 +162,20 @@ def write_file(system: "pyarrow.fs.FileSystem", path: str, data: bytes) -> None:
     system.move(temporary, path)
 
 
-class Block(NamedTuple):
-    """Some rows of a file.
-
-    Attributes:
-        first: number of the first row in the file, from 0.
-        rows: how many there are.
-        table: the good rows, with the columns ``file`` and ``segment``.
-        bad: file, segment and error of each bad row.
-    """
-
-    first: int
-    rows: int
-    table: "pyarrow.Table"
-    bad: list[JsonObject]
-
-
-class _RawBlock(NamedTuple):
-    """Some rows of a file, before their texts are checked.
-
-    Attributes:
-        first: number of the first row in the file, from 0.
-        places: of all rows, for messages.
-        table: rows that could be read.
-        numbers: of these rows, from 0, in the block.
-        errors: number of a row that could not be read -> message.
-    """
-
-    first: int
-    places: list[str]
-    table: "pyarrow.Table"
-    numbers: list[int]
-    errors: dict[int, str]
-
-
 def _json_rows(path: str) -> Iterator[tuple[str, JsonObject | str]]:
-    """Yields the place of each row of JSON Lines, and its object, or the message of an error."""
+    """Yields the place of each row, for messages, and its values, or the message of an error."""
     system, inner = resolve(path)
     with system.open_input_stream(inner) as stream, io.BufferedReader(stream) as lines:
         for number, raw in enumerate(lines, 1):
-            place = f"line {number}"
+            where = f"{path}, line {number}"
             try:
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 if text.strip():
-                    yield place, parse_json_object(text, f"{path}, {place}")
+                    yield where, parse_json_object(text, where)
             except UnicodeDecodeError as error:
-                yield place, f"{path}, {place}: byte {error.start + 1} is not valid UTF-8"
+                yield where, f"{where}: byte {error.start + 1} is not valid UTF-8"
             except InputError as error:
-                yield place, str(error)
+                yield where, str(error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +195,7 @@ class Reader:
     keep_errors: bool
 
     def read(self, row: Mapping[str, str]) -> Iterator[JsonObject]:
-        """Yields the blocks of a file that are not finished.
+        """Yields the blocks of a file that are not finished. An empty file has one empty block.
 
         Args:
             row: its ``item`` is JSON with the ``path`` of the file, its ``index`` among the files,
@@ -247,43 +206,39 @@ class Reader:
             and its bad rows.
         """
         item = json.loads(row["item"])
-        path, done = item["path"], set(item["done"])
+        path = item["path"]
         with readable(path):
-            blocks = self._blocks(path, done)
-            block = next(blocks, None) or Block(0, 0, self.schema.empty_table(), [])
-            while block is not None:
-                following = next(blocks, None)
-                if block.first not in done:
+            rows = self._parquet_rows(path) if path.endswith(".parquet") else _json_rows(path)
+            first = 0
+            following = list(itertools.islice(rows, self.block_rows))
+            is_last = False
+            while not is_last:
+                block = following
+                following = list(itertools.islice(rows, self.block_rows))
+                is_last = not following
+                if first not in item["done"]:
+                    table, bad = self._table(path, first, block)
                     summary = {
                         "file": item["index"],
-                        "first": block.first,
-                        "rows": block.rows,
-                        "bad": len(block.bad),
-                        "last": following is None,
+                        "first": first,
+                        "rows": len(block),
+                        "bad": len(bad),
+                        "last": is_last,
                     }
                     yield {
                         "path": path,
                         "block": json.dumps(summary),
-                        "table": _table_bytes(block.table),
-                        "bad": json.dumps(block.bad),
+                        "table": _table_bytes(table),
+                        "bad": json.dumps(bad),
                     }
-                block = following
+                first += len(block)
 
-    def _blocks(self, path: str, done: set[int]) -> Iterator[Block]:
-        """Yields all blocks of a file, finished ones without their rows."""
-        read = self._parquet if path.endswith(".parquet") else self._json
-        for block in read(path, done):
-            yield block if isinstance(block, Block) else self._checked(path, block)
-
-    def _finished(self, first: int, rows: int) -> Block:
-        return Block(first, rows, self.schema.empty_table(), [])
-
-    def _parquet(self, path: str, done: set[int]) -> Iterator[Block | _RawBlock]:
-        import pyarrow
+    def _parquet_rows(self, path: str) -> Iterator[tuple[str, JsonObject]]:
+        """Yields the place of each row, for messages, and its values."""
         from pyarrow import parquet
 
         system, inner = resolve(path)
-        first = 0
+        number = 0
         with system.open_input_file(inner) as stream:
             file = parquet.ParquetFile(stream)
             names = file.schema_arrow.names
@@ -292,92 +247,55 @@ class Reader:
                     f"{path}: has the columns {', '.join(names)}, the first file "
                     f"{', '.join(self.schema.names)}"
                 )
-            for batch in file.iter_batches(self.block_rows):
-                if first in done:
-                    yield self._finished(first, len(batch))
-                else:
-                    places = [f"row {first + number}" for number in range(1, len(batch) + 1)]
-                    table = pyarrow.Table.from_batches([batch]).cast(self.schema)
-                    yield _RawBlock(first, places, table, list(range(len(batch))), {})
-                first += len(batch)
+            for batch in file.iter_batches(batch_size=1000):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}, row {number}", row
 
-    def _json(self, path: str, done: set[int]) -> Iterator[Block | _RawBlock]:
+    def _table(
+        self, path: str, first: int, block: Sequence[tuple[str, JsonObject | str]]
+    ) -> "tuple[pyarrow.Table, list[JsonObject]]":
+        """Returns the good rows of a block, with the columns ``file`` and ``segment``; and file,
+        segment and error of each bad row.
+
+        Raises:
+            InputError: there is a bad row, and `keep_errors` is not set.
+        """
         import pyarrow
 
-        rows = _json_rows(path)
-        first = 0
-        while batch := list(itertools.islice(rows, self.block_rows)):
-            if first in done:
-                yield self._finished(first, len(batch))
+        good, bad = [], []
+        for segment, (where, row) in enumerate(block, first + 1):
+            place: JsonObject = {"file": path, "segment": segment}
+            error = row if isinstance(row, str) else self._misfit(row, where)
+            if error is None:
+                good.append(row | place)
+            elif self.keep_errors:
+                bad.append(place | {"error": error})
             else:
-                objects: dict[int, JsonObject] = {}
-                errors: dict[int, str] = {}
-                for number, (place, row) in enumerate(batch):
-                    if isinstance(row, str):
-                        errors[number] = row
-                    elif reason := self._misfit(row):
-                        errors[number] = f"{path}, {place}: {reason}"
-                    else:
-                        objects[number] = row
-                table = pyarrow.Table.from_pylist(list(objects.values()), self.schema)
-                places = [place for place, _ in batch]
-                yield _RawBlock(first, places, table, list(objects), errors)
-            first += len(batch)
+                raise InputError(error)
+        places = [("file", pyarrow.string()), ("segment", pyarrow.int64())]
+        schema = pyarrow.schema([*self.schema, *places])
+        return pyarrow.Table.from_pylist(good, schema), bad
 
-    def _misfit(self, row: JsonObject) -> str | None:
-        """Says why an object cannot be a row of the table; None where it can."""
+    def _misfit(self, row: JsonObject, where: str) -> str | None:
+        """Says why values cannot be a row of the table; None if they can."""
         import pyarrow
 
         for name in self.texts:
             if not isinstance(row.get(name), str):
-                return f"{name!r} must be a string, got {shown_json(row.get(name))}"
-        unknown = [name for name in row if name not in self.schema.names]
-        if unknown:
-            return f"has a key {unknown[0]!r}, which the first rows of the input do not have"
+                return f"{where}: {name!r} must be a string, got {shown_json(row.get(name))}"
         for name, value in row.items():
+            if name not in self.schema.names:
+                return f"{where}: has a key {name!r}, which the first rows of the input do not have"
             kind = self.schema.field(name).type
             try:
                 pyarrow.scalar(value, kind)
             except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
                 return (
-                    f"{name!r} cannot be of type {kind} as in the first rows: {shown_json(value)}"
+                    f"{where}: {name!r} cannot be of type {kind} as in the first rows: "
+                    f"{shown_json(value)}"
                 )
         return None
-
-    def _checked(self, path: str, block: _RawBlock) -> Block:
-        """Takes out the rows that do not hold strings where they must, and adds the columns
-        ``file`` and ``segment``."""
-        import pyarrow
-
-        errors = dict(block.errors)
-        for name in self.texts:
-            for number, value in zip(block.numbers, block.table[name], strict=True):
-                reason = _text_error(value)
-                if reason:
-                    place = f"{path}, {block.places[number]}"
-                    errors.setdefault(number, f"{place}: {name!r} {reason}")
-        if errors and not self.keep_errors:
-            raise InputError(errors[min(errors)])
-        good = [row for row, number in enumerate(block.numbers) if number not in errors]
-        files = [path] * len(good)
-        segments = [block.first + block.numbers[row] + 1 for row in good]
-        table = block.table.take(pyarrow.array(good, pyarrow.int64()))
-        table = table.append_column("file", pyarrow.array(files, pyarrow.string()))
-        table = table.append_column("segment", pyarrow.array(segments, pyarrow.int64()))
-        bad = [
-            {"file": path, "segment": block.first + number + 1, "error": errors[number]}
-            for number in sorted(errors)
-        ]
-        return Block(block.first, len(block.places), table, bad)
-
-
-def _text_error(value: "pyarrow.Scalar") -> str | None:
-    """Says why a value is no text; None where it is one."""
-    try:
-        text = value.as_py()
-    except UnicodeDecodeError:
-        return "is not valid UTF-8"
-    return None if isinstance(text, str) else f"must be a string, got {shown_json(text)}"
 
 
 def _table_bytes(table: "pyarrow.Table") -> bytes:
