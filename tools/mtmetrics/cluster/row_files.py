@@ -153,15 +153,6 @@ def readable(path: str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
 
 
-def write_file(system: "pyarrow.fs.FileSystem", path: str, data: bytes) -> None:
-    """Writes a file, whole or not at all."""
-    folder, _, name = path.rpartition("/")
-    temporary = f"{folder}/.{name}.{os.getpid()}-{os.urandom(4).hex()}"
-    with system.open_output_stream(temporary) as stream:
-        stream.write(data)
-    system.move(temporary, path)
-
-
 def _json_rows(path: str) -> Iterator[tuple[str, JsonObject | str]]:
     """Yields the place of each row, for messages, and its values, or the message of an error."""
     system, inner = resolve(path)
