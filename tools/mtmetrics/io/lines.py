@@ -6,6 +6,7 @@ Functions that yield open their files, and raise their errors, when the first it
 
 import bz2
 import codecs
+import contextlib
 import gzip
 import io
 import itertools
@@ -39,54 +40,36 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # the standard library unpacks it from Python 
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-class _Unpacked(io.BufferedReader):
-    """Reads an unpacked stream. Closing it closes the compressed stream, too, but not standard
-    input."""
-
-    def __init__(self, unpacked: io.BufferedIOBase, packed: BinaryIO) -> None:
-        super().__init__(cast(io.RawIOBase, unpacked), HEAD_SIZE)
-        self._packed = packed
-
-    def close(self) -> None:
-        """Closes both streams."""
-        super().close()
-        _close(self._packed)
-
-
-def open_bytes(path: str | Path) -> BinaryIO:
-    """Opens a file, or standard input for ``-``. Unpacks gzip, bzip2 and xz, which the first bytes
-    show.
-
-    Returns:
-        The unpacked bytes. For ``-`` this may be standard input itself, which must stay open:
-        `decoded_lines` takes care of that.
+@contextlib.contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """Yields the bytes of a file, or of standard input for ``-``, which stays open. Unpacks gzip,
+    bzip2 and xz, which the first bytes show.
 
     Raises:
         InputError: the file is missing, unreadable, or compressed with Zstandard.
     """
-    stream = _opened(path)
-    try:
-        head = _head(stream)
-    except OSError as error:
-        _close(stream)
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    if head.startswith(_ZSTANDARD):
-        _close(stream)
-        raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
-    for start, unpack in _UNPACKERS.items():
-        if head.startswith(start):
-            return _Unpacked(unpack(stream), stream)
-    if head and str(path).lower().endswith(".gz"):
-        # Not gzip, but its name says so: unpacking it raises an error that tells the user.
-        return _Unpacked(_gunzip(stream), stream)
-    return stream
+    with _opened(path) as stream:
+        try:
+            head = _head(stream)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        if head.startswith(_ZSTANDARD):
+            raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
+        unpack = next((_UNPACKERS[start] for start in _UNPACKERS if head.startswith(start)), None)
+        if unpack is None and head and str(path).lower().endswith(".gz"):
+            unpack = _gunzip  # not gzip, but its name says so: the error tells the user
+        if unpack is None:
+            yield stream
+        else:
+            with unpack(stream) as unpacked:
+                yield io.BufferedReader(cast(io.RawIOBase, unpacked), HEAD_SIZE)
 
 
-def _opened(path: str | Path) -> BinaryIO:
+def _opened(path: str | Path) -> contextlib.AbstractContextManager[BinaryIO]:
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("-: standard input is closed")
-        return sys.stdin.buffer
+        return contextlib.nullcontext(sys.stdin.buffer)
     try:
         if Path(path).is_dir():
             raise InputError(f"{path} is a folder, a file is needed")
@@ -95,12 +78,6 @@ def _opened(path: str | Path) -> BinaryIO:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-
-
-def _close(stream: BinaryIO) -> None:
-    """Closes a stream that is not standard input."""
-    if stream is not getattr(sys.stdin, "buffer", None):
-        stream.close()
 
 
 def _head(stream: BinaryIO) -> bytes:
@@ -143,13 +120,9 @@ def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
         InputError: the file is missing, unreadable or damaged, has other content, is not UTF-8 or
             holds a NUL (with the line's number).
     """
-    stream = open_bytes(path)
-    try:
+    with open_bytes(path) as stream:
         _check_stream(stream, path, content)
-    except InputError:
-        _close(stream)
-        raise
-    yield from decoded_lines(stream, path)
+        yield from decoded_lines(stream, path)
 
 
 def _check_stream(stream: BinaryIO, path: str | Path, content: LineContent) -> None:
@@ -160,8 +133,7 @@ def _check_stream(stream: BinaryIO, path: str | Path, content: LineContent) -> N
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open stream of bytes like `iter_lines`, and closes the stream unless
-    it is standard input.
+    """Yields the lines of an open stream of bytes like `iter_lines`.
 
     Args:
         stream: unpacked bytes.
@@ -185,8 +157,6 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
         ) from None
     except READ_ERRORS as error:
         raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
-    finally:
-        _close(stream)
 
 
 def refuse_repeated_stdin(paths: Sequence[str | Path]) -> None:
