@@ -5,11 +5,11 @@ A check returns the value in its usual form, or raises an `InputError` that name
 
 import dataclasses
 import functools
-import math
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 from mtmetrics.errors import InputError
 
@@ -463,16 +463,21 @@ def positive(name: str, value: object) -> int:
 
 def number(name: str, value: object) -> float:
     """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
-        return float(value)
-    raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
+    if not is_finite_number(value):
+        raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
+    return float(value)
 
 
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False
+def is_finite_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a finite number, see `is_number`."""
+    # The comparison is false for NaN, infinity, and whole numbers too large for a float.
+    return is_number(value) and abs(value) <= sys.float_info.max
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is an int or a float. A bool does not count, although it is an int in
+    Python."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def port(name: str, value: int) -> int:

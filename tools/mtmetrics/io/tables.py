@@ -15,12 +15,11 @@ import dataclasses
 import functools
 import itertools
 import stat
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.checks import language_pair, warn
+from mtmetrics.checks import is_finite_number, is_number, language_pair, warn
 from mtmetrics.errors import InputError
 from mtmetrics.io.cells import Dialect, NumberedCells, find_dialect, iter_cells
 from mtmetrics.io.columns import (
@@ -43,8 +42,6 @@ from mtmetrics.io.lines import (
 
 if TYPE_CHECKING:
     import pyarrow.parquet
-
-_LARGEST_FLOAT = sys.float_info.max
 
 
 class Row(NamedTuple):
@@ -117,9 +114,7 @@ class Row(NamedTuple):
             InputError: the value is not a finite number.
         """
         value = self.values[column]
-        # Python's JSON reader accepts NaN, Infinity, and whole numbers too large for a float. The
-        # comparison is false for all three.
-        if not is_number(value) or not abs(value) <= _LARGEST_FLOAT:
+        if not is_finite_number(value):
             raise self._type_error(column, "a finite number")
         return float(value)
 
@@ -161,12 +156,6 @@ class Row(NamedTuple):
         return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is an int or a float. A bool does not count, although it is an int in
-    Python."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
     """Yields the rows of a JSON Lines file: one object per line; blank lines are skipped.
 
@@ -204,7 +193,6 @@ class Table:
             that have a value other than null.
         has_names: whether `names` come from the file. Otherwise the file has no header, and
             `open_table` chose them.
-        max_rows: upper bound of the number of rows; None if it is unknown before the rows are read.
         _read: takes the columns that are needed, or None for all; returns an iterator over the rows.
             Rows may have more columns than that.
         schema: the types of the columns of Parquet; None for other files.
@@ -213,7 +201,6 @@ class Table:
     path: str | Path
     names: list[str]
     has_names: bool
-    max_rows: int | None
     _read: Callable[[Sequence[str] | None], Iterator[Row]]
     schema: "pyarrow.Schema | None" = None
 
@@ -256,8 +243,7 @@ class Table:
 def open_table(
     path: str | Path, default_names: Sequence[str] = ("source", "translation")
 ) -> Table | None:
-    """Opens a file of rows. For `max_rows` it counts the lines of a regular file, so it reads the
-    whole file before the rows are read.
+    """Opens a file of rows.
 
     Args:
         path: Parquet, JSON Lines, CSV with a header, or TSV with or without one. All but Parquet
@@ -291,7 +277,6 @@ def _table_of_parquet(path: str | Path) -> Table:
         path,
         names=schema.names,
         has_names=True,
-        max_rows=max_row_count(path),
         _read=functools.partial(_parquet_rows, path),
         schema=schema,
     )
@@ -306,8 +291,6 @@ def _table_of_objects(path: str | Path) -> Table | None:
         path,
         names=[name for name, value in first.values.items() if value is not None],
         has_names=True,
-        # The lines of an array say nothing about the number of its items.
-        max_rows=None if _may_be_array(path) else max_row_count(path),
         _read=lambda _: itertools.chain([first], rows),
     )
 
@@ -322,16 +305,14 @@ def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | N
     first_row = next((row for row in numbered_cells if row[1]), None)
     if first_row is None:
         return None
-    line_number, first_cells = first_row
+    _, first_cells = first_row
     if dialect is Dialect.TABS and not is_header(path, first_cells):
         return _table_without_header(path, first_row, numbered_cells, default_names)
     header = header_names(path, first_cells)
-    line_count = max_row_count(path)
     return Table(
         path,
         names=header,
         has_names=True,
-        max_rows=None if line_count is None else line_count - line_number,
         _read=lambda _: named_rows(path, header, numbered_cells),
     )
 
@@ -373,7 +354,6 @@ def _table_without_header(
         path,
         names=names,
         has_names=False,
-        max_rows=max_row_count(path),
         _read=lambda _: _unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
     )
 
@@ -497,64 +477,30 @@ def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[R
                 yield Row(f"{path}, row {row_number}", row)
 
 
-@dataclasses.dataclass(frozen=True)
-class TextTable:
-    """An opened file of rows with a translation, and a source, a reference or both.
+def text_columns(table: Table) -> dict[str, str]:
+    """Finds the columns of a table with a translation, and a source, a reference or both.
 
-    Attributes:
-        fields: the fields of the file, out of source, translation and reference.
-        read: takes some of these fields; returns an iterator over rows, each a list of their texts.
-        max_rows: upper bound of the number of rows; None if it is unknown.
-        is_unambiguous: whether each column holds one field. In a table of two columns without a
-            header, the first column may hold the source or the reference; then both are in `fields`.
-    """
-
-    fields: list[str]
-    read: Callable[[Sequence[str]], Iterator[list[str]]]
-    max_rows: int | None
-    is_unambiguous: bool
-
-
-def open_texts(path: str | Path) -> TextTable | None:
-    """Opens rows with a translation, and a source, a reference or both.
-
-    `COLUMN_NAMES` has the names that their columns may have. Without a header, the order of the
+    `COLUMN_NAMES` has the names that these columns may have. Without a header, the order of the
     columns is source, translation, reference.
 
+    Args:
+        table: the table, opened with the keys of `COLUMN_NAMES` as default names.
+
     Returns:
-        The table, or None if the file is empty; see `open_table`.
+        Field -> column, for source, translation and reference. In a table of two columns without a
+        header, the first column may hold the source or the reference: both fields have it.
 
     Raises:
-        InputError: a column is missing, two columns hold the same field, or `open_table` raises it.
+        InputError: a column is missing, or two columns hold the same field.
     """
-    table = open_table(path, ("source", "translation", "reference"))
-    if table is None:
-        return None
     if table.has_names:
-        column_of_field = column_names(path, table.names)
-        for fields in (("translation",), ("source", "reference")):
-            # Raises InputError if the table has none of these fields.
-            _preferred_column(table, column_of_field, fields)
-    else:
-        column_of_field = _columns_by_position(table)
-
-    def read(fields: Sequence[str]) -> Iterator[list[str]]:
-        return table.texts([column_of_field[field] for field in fields])
-
-    has_all_fields = len(table.names) == 3
-    is_unambiguous = table.has_names or has_all_fields
-    return TextTable(list(column_of_field), read, table.max_rows, is_unambiguous)
-
-
-def _columns_by_position(table: Table) -> dict[str, str]:
-    """Returns the columns of a table without a header: field -> column. `open_texts` named the
-    columns after the fields that they usually hold."""
-    column_of_field = {"source": "source", "translation": "translation"}
+        # Raises InputError if the table has none of these fields.
+        find_text_columns(table, [("translation",), ("source", "reference")])
+        return column_names(table.path, table.names)
     if len(table.names) == 2:
-        # The first column may hold the source or the reference; the metric decides.
-        return column_of_field | {"reference": "source"}
+        return {"source": "source", "translation": "translation", "reference": "source"}
     if len(table.names) == 3:
-        return column_of_field | {"reference": "reference"}
+        return {name: name for name in table.names}
     raise InputError(
         f"{table.path}, line 1: {len(table.names)} column(s), but source TAB translation TAB "
         "reference, or source (or reference) TAB translation are needed, or a header row that "
@@ -578,27 +524,19 @@ def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str
             the same field.
     """
     column_of_field = column_names(table.path, table.names)
-    return [_preferred_column(table, column_of_field, fields) for fields in needed]
-
-
-def _preferred_column(
-    table: Table, column_of_field: Mapping[str, str], fields: Sequence[str]
-) -> str:
-    """Returns the column of the first of these fields that the table has.
-
-    Raises:
-        InputError: the table has none of them.
-    """
-    for field in fields:
-        if field in column_of_field:
-            return column_of_field[field]
-    readable = "; ".join(
-        f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
-    )
-    raise InputError(
-        f"{table.path}: no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what "
-        f"is read is {readable}"
-    )
+    columns = []
+    for fields in needed:
+        present_fields = [field for field in fields if field in column_of_field]
+        if not present_fields:
+            readable = "; ".join(
+                f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
+            )
+            raise InputError(
+                f"{table.path}: no {' or '.join(fields)}; the first row has "
+                f"{', '.join(table.names)}; what is read is {readable}"
+            )
+        columns.append(column_of_field[present_fields[0]])
+    return columns
 
 
 def max_row_count(path: str | Path) -> int | None:
@@ -606,11 +544,11 @@ def max_row_count(path: str | Path) -> int | None:
     file.
 
     Returns:
-        The number; None for a pipe, and for a file that cannot be read. Whoever reads the rows gets
-        the error then.
+        The number; None for a pipe, for an array of JSON, and for a file that cannot be read.
+        Whoever reads the rows gets the error then.
     """
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
+        if not stat.S_ISREG(Path(path).stat().st_mode) or _may_be_array(path):
             return None
         if _is_parquet(path):
             from pyarrow import parquet

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from mtmetrics.checks import PAIR_IN_NAMES
+from mtmetrics.checks import PAIR_IN_NAMES, is_number
 from mtmetrics.errors import InputError
 from mtmetrics.io.cells import find_dialect, iter_cells
 from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.file_kinds import unpacked_name
 from mtmetrics.io.lines import decoded_lines, iter_lines
-from mtmetrics.io.tables import Row, header_names, is_number, jsonl_rows, named_rows
+from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows
 from mtmetrics.judgements import Cell
 from mtmetrics.judgements.metrics_task import read_task, task_level
 
