@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PLAIN_CODE = re.compile(r"[a-z]{2,3}")
-_LANGUAGE_SUBTAG = re.compile(r"[a-z]{2,3}")
 _PAIR_OF_REGION = re.compile(r"[a-z]{2,3}-[A-Z]{2}")
 # Codes that langcodes leaves as they are, or changes to one that no model here is known by:
 # withdrawn codes, Filipino, and languages of FLORES that belong to a language with a code of two
@@ -269,7 +268,7 @@ def _parsed_code(code: str) -> _Code | None:
     except (langcodes.LanguageTagError, ValueError):
         return None
     is_usual = "-".join(subtags) == tag
-    if not _LANGUAGE_SUBTAG.fullmatch(parsed.language or "") or not parsed.is_valid():
+    if not _PLAIN_CODE.fullmatch(parsed.language or "") or not parsed.is_valid():
         return _Code(code, None, is_usual) if _PLAIN_CODE.fullmatch(code) else None
     language = _short_code(parsed.language, subtags[0], parsed)
     return _Code(_USUAL_CODES.get(language, language), parsed.script, is_usual)
@@ -330,6 +329,8 @@ def _split_pair(value: str) -> tuple[str, str]:
         source, target = map(_parsed_code, halves)
         if source is not None and target is not None:
             readings[halves] = source, target
+    if not readings:
+        raise _no_pair(value)
     # By the usual letters, BR in en-pt-BR is a region; br in en-pt-br may be a language.
     usual_readings = {
         halves: codes for halves, codes in readings.items() if all(code.is_usual for code in codes)
@@ -345,8 +346,6 @@ def _split_pair(value: str) -> tuple[str, str]:
     }
     if len(meanings) > 1:
         raise _ambiguous(value, list(readings))
-    if not readings:
-        raise _no_pair(value)
     return next(reversed(readings))
 
 
@@ -364,8 +363,6 @@ def _no_pair(value: object) -> InputError:
 
 
 def _ambiguous(value: str, readings: Sequence[tuple[str, str]]) -> InputError:
-    if not readings:
-        return _no_pair(value)
     meanings = [" and ".join(halves) for halves in readings]
     if len(meanings) == 1:
         meanings.append("three languages")

@@ -71,7 +71,7 @@ class ScoreRow:
         Raises:
             InputError: the format cannot hold one of the names.
         """
-        columns = Columns(file_format, [_KIND] if file_format == "jsonl" else [])
+        columns = Columns(file_format)
         # Samples of rows: `Columns` takes names and types from them, and checks the values.
         for system in systems:
             columns.add_row(Row("a system", {_SYSTEM: system, _SEGMENT: 1}))

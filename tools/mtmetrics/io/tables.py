@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtmetrics.checks import is_finite_number, is_number, language_pair, warn
 from mtmetrics.errors import InputError
-from mtmetrics.io.cells import Dialect, NumberedCells, find_dialect, iter_cells
+from mtmetrics.io.cells import Dialect, NumberedCells, iter_cells, open_cells
 from mtmetrics.io.columns import (
     COLUMN_NAMES,
     FIELDS,
@@ -300,8 +300,7 @@ def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | N
     has_table_suffix = lowercase_unpacked_name(path).endswith((".csv", ".tsv"))
     # With other suffixes, content of another format is refused.
     content: LineContent = "any" if has_table_suffix else "cells"
-    dialect, lines = find_dialect(path, iter_lines(path, content))
-    numbered_cells = iter_cells(path, lines, dialect)
+    dialect, numbered_cells = open_cells(path, iter_lines(path, content))
     first_row = next((row for row in numbered_cells if row[1]), None)
     if first_row is None:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
-from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.cells import open_cells
 from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.columns import names_usual_columns
 from mtmetrics.io.lines import iter_lines, shown_json
@@ -281,18 +281,15 @@ def _read_file(path: Path, key: str | None, in_order: bool) -> Iterator[_StoredS
         table = open_table(path)
         yield from _read_rows(table.rows() if table else iter(()), key, in_order)
     else:
-        dialect, lines = find_dialect(path, iter_lines(path))
-        cells = (
-            (number, [cell.strip() for cell in row])
-            for number, row in iter_cells(path, lines, dialect)
-        )
+        _, rows = open_cells(path, iter_lines(path))
+        cells = ((number, [cell.strip() for cell in row]) for number, row in rows)
         first_line = list(itertools.islice(cells, 1))
         header = first_line[0][1] if first_line else []
         if _find_score_column(header, key) is None and not names_usual_columns(header):
             yield from _read_bare_lines(path, itertools.chain(first_line, cells))
         else:
-            rows = named_rows(path, header_names(path, header), cells)
-            yield from _read_rows(rows, key, in_order)
+            segment_rows = named_rows(path, header_names(path, header), cells)
+            yield from _read_rows(segment_rows, key, in_order)
 
 
 def _read_rows(rows: Iterable[Row], key: str | None, in_order: bool) -> Iterator[_StoredScore]:
