@@ -195,7 +195,8 @@ def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"translation": ["y", "z"], "source": ["x", "w"]}), path)
     assert texts(path, "source", "translation") == [["x", "y"], ["w", "z"]]
     with pytest.raises(
-        InputError, match="a.parquet: no column 'reference'; the file has: translation, source"
+        InputError,
+        match="a.parquet, row 1: no field 'reference'; the row has: 'translation', 'source'",
     ):
         texts(path, "reference")
     parquet.write_table(pyarrow.table({"source": ["x", None]}), path)

@@ -12,10 +12,9 @@ Messages about a row call a column a field, too, since the row may be a JSON obj
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -193,15 +192,14 @@ class Table:
             that have a value other than null.
         has_names: whether `names` come from the file. Otherwise the file has no header, and
             `open_table` chose them.
-        _read: takes the columns that are needed, or None for all; returns an iterator over the rows.
-            Rows may have more columns than that.
+        _rows: the rows with all their columns.
         schema: the types of the columns of Parquet; None for other files.
     """
 
     path: str | Path
     names: list[str]
     has_names: bool
-    _read: Callable[[Sequence[str] | None], Iterator[Row]]
+    _rows: Iterator[Row]
     schema: "pyarrow.Schema | None" = None
 
     def rows(self, text_columns: Sequence[str] = ()) -> Iterator[Row]:
@@ -214,17 +212,7 @@ class Table:
             InputError: a row is damaged, or lacks one of `text_columns`, or has no string there.
                 The message names file and line.
         """
-        return self._checked(self._read(None), text_columns)
-
-    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
-        """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
-        for row in self._checked(self._read(columns), columns):
-            yield [row.values[name] for name in columns]
-
-    @staticmethod
-    def _checked(rows: Iterable[Row], text_columns: Sequence[str]) -> Iterator[Row]:
-        """Yields rows unchanged, after a check of the columns that must hold a string."""
-        for row in rows:
+        for row in self._rows:
             for column in text_columns:
                 if column not in row.values:
                     raise row.missing_error((column,))
@@ -238,6 +226,11 @@ class Table:
                         f"{row.where}: {column!r} holds a NUL character, which a text cannot have"
                     )
             yield row
+
+    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
+        for row in self.rows(columns):
+            yield [row.values[name] for name in columns]
 
 
 def open_table(
@@ -277,7 +270,7 @@ def _table_of_parquet(path: str | Path) -> Table:
         path,
         names=schema.names,
         has_names=True,
-        _read=functools.partial(_parquet_rows, path),
+        _rows=_parquet_rows(path),
         schema=schema,
     )
 
@@ -291,7 +284,7 @@ def _table_of_objects(path: str | Path) -> Table | None:
         path,
         names=[name for name, value in first.values.items() if value is not None],
         has_names=True,
-        _read=lambda _: itertools.chain([first], rows),
+        _rows=itertools.chain([first], rows),
     )
 
 
@@ -312,7 +305,7 @@ def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | N
         path,
         names=header,
         has_names=True,
-        _read=lambda _: named_rows(path, header, numbered_cells),
+        _rows=named_rows(path, header, numbered_cells),
     )
 
 
@@ -353,7 +346,7 @@ def _table_without_header(
         path,
         names=names,
         has_names=False,
-        _read=lambda _: _unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
+        _rows=_unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
     )
 
 
@@ -459,18 +452,11 @@ def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
     return schema
 
 
-def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    """Yields rows with these columns, or with all columns if None. Reads a thousand rows at a time."""
-    read_columns = None if columns is None else list(columns)
+def _parquet_rows(path: str | Path) -> Iterator[Row]:
+    """Yields rows. Reads a thousand at a time."""
     row_number = 0
     with _opened_parquet(path) as file:
-        missing = [name for name in columns or () if name not in file.schema_arrow.names]
-        if missing:
-            raise InputError(
-                f"{path}: no column {missing[0]!r}; the file has: "
-                f"{', '.join(file.schema_arrow.names)}"
-            )
-        for batch in file.iter_batches(batch_size=1000, columns=read_columns):
+        for batch in file.iter_batches(batch_size=1000):
             for row in batch.to_pylist():
                 row_number += 1
                 yield Row(f"{path}, row {row_number}", row)
