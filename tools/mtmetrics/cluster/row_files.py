@@ -102,8 +102,11 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             with system.open_input_file(inner) as stream:
                 schema = parquet.read_schema(stream).remove_metadata()
         else:
-            rows = [row for _, row in itertools.islice(_json_rows(path), count)]
-            schema = _json_schema([row for row in rows if isinstance(row, dict)], texts)
+            first_rows = itertools.islice(_json_rows(path), count)
+            rows = [row for _, row in first_rows if isinstance(row, dict)]
+            # Columns of `texts` hold strings, whatever the rows hold.
+            strings = {name: "" for name in texts if any(name in row for row in rows)}
+            schema = _consistent_schema([strings | row | strings for row in rows])
     # A column of nulls has no type of its own, and would not fit beside that of another block.
     fields = [
         pyarrow.field(field.name, pyarrow.string()) if field.type == pyarrow.null() else field
@@ -121,12 +124,6 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             f"{path}: the engine adds a column {reserved[0]!r}, and there is one; rename it"
         )
     return schema
-
-
-def _json_schema(rows: list[JsonObject], texts: Sequence[str]) -> "pyarrow.Schema":
-    """Finds the columns of rows of JSON; those of `texts` are strings, whatever the rows hold."""
-    sample_texts = {name: "" for name in texts if any(name in row for row in rows)}
-    return _consistent_schema([sample_texts | row | sample_texts for row in rows])
 
 
 def _consistent_schema(rows: list[JsonObject]) -> "pyarrow.Schema":
