@@ -174,19 +174,15 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
     """
     refuse_repeated_stdin(paths)
     streams = [iter_lines(path, "segments") for path in paths]
-    for number in itertools.count(1):
-        row = [next(stream, None) for stream in streams]
-        lines = [line for line in row if line is not None]
-        if not lines:
-            return
-        if len(lines) < len(row):
+    for lines_before, row in enumerate(itertools.zip_longest(*streams)):
+        if None in row:
             shorter = paths[row.index(None)]
-            longer = paths[row.index(lines[0])]
+            longer = paths[next(place for place, line in enumerate(row) if line is not None)]
             raise InputError(
-                f"{shorter} ends after {number - 1} lines, but {longer} goes on; parallel files need "
-                "equal lengths"
+                f"{shorter} ends after {lines_before} lines, but {longer} goes on; parallel files "
+                "need equal lengths"
             )
-        yield lines
+        yield list(row)
 
 
 def parse_json_object(line: str, where: str) -> JsonObject:

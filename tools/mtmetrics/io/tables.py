@@ -540,15 +540,10 @@ def max_row_count(path: str | Path) -> int | None:
 
             row_count: int = parquet.read_metadata(path).num_rows
             return row_count
-        line_ends = 0
-        last_byte = b"\n"
         with open_bytes(path) as stream:
-            while block := stream.read(2**20):
-                line_ends += block.count(b"\n")
-                last_byte = block[-1:]
+            return sum(1 for _ in stream)
     except (*READ_ERRORS, ValueError):  # InputError and pyarrow.ArrowInvalid are ValueErrors
         return None
-    return line_ends if last_byte == b"\n" else line_ends + 1
 
 
 def word_pair_rows(path: str | Path) -> Iterator[Row]:
