@@ -1,7 +1,6 @@
 """Recognises the format of a file by its name and its first bytes, and refuses files that are not
 plain text with the lines that a command needs."""
 
-import codecs
 import csv
 import json
 import re
@@ -116,43 +115,15 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
 def _byte_order(head: bytes) -> str:
     """Returns ``LE`` or ``BE`` if bytes look like text in UTF-16, else an empty string.
 
-    In UTF-16 one of the two bytes of a space, a line end or a Latin letter is zero: the first one
-    in ``BE``, the second one in ``LE``. Letters of many other scripts share one byte, such as 0x04
-    for Cyrillic, which is a control character in UTF-8.
+    Text in UTF-16 has spaces and line ends of two bytes, one of which is zero. UTF-8 has no such
+    byte, but for a stray one.
     """
-    head = head[: len(head) // 2 * 2]
-    zeros = {"BE": head[0::2].count(0), "LE": head[1::2].count(0)}
-    order = max(zeros, key=lambda name: zeros[name])
-    has_zeros_on_one_side = zeros[order] > 4 * min(zeros.values())
-    if not has_zeros_on_one_side:
-        return ""
-    is_utf8_with_stray_zeros = _share_of_controls(head) < 0.2 and _is_utf8(head)
-    if is_utf8_with_stray_zeros:
-        return ""
-    text = head.decode(f"utf-16-{order.lower()}", errors="replace")
-    controls = sum(character < " " and character not in "\t\r\n" for character in text)
-    undecodable = text.count("\ufffd")
-    is_readable = (controls + undecodable) / len(text) <= 0.05
-    return order if is_readable else ""
-
-
-def _share_of_controls(data: bytes) -> float:
-    """Returns the share of control characters, without white space, among the first bytes."""
-    beginning = data[:4096]
-    controls = sum(byte < 0x20 and byte not in b"\t\r\n" for byte in beginning)
-    tabs = beginning.count(b"\t")
-    if tabs > 0.3 * len(beginning):
-        controls += tabs  # not tabs, but the byte 0x09 of Devanagari letters in UTF-16
-    return controls / max(len(beginning), 1)
-
-
-def _is_utf8(data: bytes) -> bool:
-    """Whether bytes are UTF-8. The last character may be cut off."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(data)
-    except UnicodeDecodeError:
-        return False
-    return True
+    even_head = head[: len(head) // 2 * 2]
+    for order in ("LE", "BE"):
+        text = even_head.decode(f"utf-16-{order.lower()}", errors="replace")
+        if text.count(" ") + text.count("\n") > len(text) / 100:
+            return order
+    return ""
 
 
 _SUBTITLE = re.compile(r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ --> ")
