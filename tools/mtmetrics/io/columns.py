@@ -80,12 +80,14 @@ def names_usual_columns(cells: Sequence[str]) -> bool:
     return len(usual) >= min(2, len(cells))
 
 
-def look_like_names(cells: Sequence[str], following: Sequence[str]) -> bool:
-    """Whether the cells of a line are probably names of columns: they are different single words,
-    and languages, such as ``de`` and ``en``, or the line that follows holds more than single words.
-    """
+def are_different_words(cells: Sequence[str]) -> bool:
+    """Whether the cells of a line are different single words, as names of columns are."""
     words = {cell.strip() for cell in cells}
-    are_different_words = len(words) == len(cells) and all(map(_WORD.fullmatch, words))
-    are_languages = all(map(_LANGUAGE.fullmatch, words))
-    precede_texts = any(len(cell.split()) > 1 for cell in following)
-    return are_different_words and (are_languages or precede_texts)
+    return len(words) == len(cells) and all(map(_WORD.fullmatch, words))
+
+
+def look_like_names(cells: Sequence[str], following: Sequence[str]) -> bool:
+    """Whether cells for which `are_different_words` is true are probably names of columns: they are
+    languages, such as ``de`` and ``en``, or the line that follows holds more than single words."""
+    are_languages = all(_LANGUAGE.fullmatch(cell.strip()) for cell in cells)
+    return are_languages or any(len(cell.split()) > 1 for cell in following)

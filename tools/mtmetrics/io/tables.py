@@ -24,6 +24,7 @@ from mtmetrics.io.cells import Dialect, NumberedCells, iter_cells, open_cells
 from mtmetrics.io.columns import (
     COLUMN_NAMES,
     FIELDS,
+    are_different_words,
     column_names,
     is_header,
     look_like_names,
@@ -334,11 +335,13 @@ def _table_without_header(
         )
     names = [*default_names[: len(first_cells)]]
     names += [f"column{number}" for number in range(len(names) + 1, len(first_cells) + 1)]
-    first_rows = [first_row, *itertools.islice(numbered_cells, 1)]
-    _, next_cells = first_rows[-1]  # the first cells once more if there is no second row
-    if look_like_names(first_cells, next_cells):
-        advice = "if it names the columns, call them source and translation (or reference)"
-        warn(f"{path}, line 1: {' TAB '.join(first_cells)!r} is read as texts; {advice}")
+    first_rows = [first_row]
+    if are_different_words(first_cells):
+        first_rows += itertools.islice(numbered_cells, 1)
+        _, next_cells = first_rows[-1]  # the first cells once more if there is no second row
+        if look_like_names(first_cells, next_cells):
+            advice = "if it names the columns, call them source and translation (or reference)"
+            warn(f"{path}, line 1: {' TAB '.join(first_cells)!r} is read as texts; {advice}")
     return Table(
         path,
         names=names,
