@@ -269,7 +269,7 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
     assert parquet.read_metadata("scores.parquet").num_rows == lines
     summary = json.loads(parquet.read_metadata("scores.parquet").metadata[b"mtmetrics"])[0]
     assert summary["mean_score"] == (lines - 1) / 2
-    assert Line.most <= 4 * BATCH_SEGMENTS + 6  # the first two rows stay alive
+    assert Line.most <= 4 * BATCH_SEGMENTS + 4
 
 
 def test_several_metrics(score: Score) -> None:
