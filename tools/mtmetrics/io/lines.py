@@ -93,7 +93,7 @@ def _head(stream: BinaryIO) -> bytes:
 
 
 def check_file(path: str | Path, content: LineContent) -> None:
-    """Checks the first bytes of a regular file before a command reads it. Any other path passes, also
+    """Checks the beginning of a regular file before a command reads it. Any other path passes, also
     that of a missing file: `iter_lines` checks it.
 
     Args:
@@ -104,8 +104,7 @@ def check_file(path: str | Path, content: LineContent) -> None:
         InputError: the file is unreadable or damaged, or has other content.
     """
     if Path(path).is_file():
-        with open_bytes(path) as stream:
-            _check_stream(stream, path, content)
+        next(iter_lines(path, content), None)
 
 
 def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
@@ -121,15 +120,11 @@ def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
             holds a NUL (with the line's number).
     """
     with open_bytes(path) as stream:
-        _check_stream(stream, path, content)
+        try:
+            check_head(path, _head(stream), content)
+        except READ_ERRORS as error:
+            raise InputError(f"{path}, after line 0: cannot be read ({error})") from error
         yield from decoded_lines(stream, path)
-
-
-def _check_stream(stream: BinaryIO, path: str | Path, content: LineContent) -> None:
-    try:
-        check_head(path, _head(stream), content)
-    except READ_ERRORS as error:
-        raise InputError(f"{path}, after line 0: cannot be read ({error})") from error
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
