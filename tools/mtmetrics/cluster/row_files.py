@@ -10,10 +10,10 @@ import io
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from mtmetrics.checks import warn
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import JsonObject, parse_json_object, shown_json
 
@@ -74,10 +74,11 @@ def list_files(path: str) -> list[tuple[str, int]]:
     if not readable_files:
         raise InputError(f"{path}: holds no file that ends in {', '.join(ENDS)}")
     if unreadable_names:
-        warn(
+        message = (
             f"{path}: {len(unreadable_names)} file(s) that end in none of {', '.join(ENDS)} are "
             f"left out, such as {unreadable_names[0]}"
         )
+        warnings.warn(message, UserWarning, stacklevel=4)
     return sorted(readable_files)
 
 
@@ -150,20 +151,54 @@ def readable(path: str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
 
 
+class Block(NamedTuple):
+    """Some rows of a file.
+
+    Attributes:
+        first: number of the first row in the file, from 0.
+        rows: how many there are.
+        table: the good rows, with the columns ``file`` and ``segment``.
+        bad: file, segment and error of each bad row.
+    """
+
+    first: int
+    rows: int
+    table: "pyarrow.Table"
+    bad: list[JsonObject]
+
+
+class _RawBlock(NamedTuple):
+    """Some rows of a file, before their texts are checked.
+
+    Attributes:
+        first: number of the first row in the file, from 0.
+        places: of all rows, for messages.
+        table: rows that could be read.
+        numbers: of these rows, from 0, in the block.
+        errors: number of a row that could not be read -> message.
+    """
+
+    first: int
+    places: list[str]
+    table: "pyarrow.Table"
+    numbers: list[int]
+    errors: dict[int, str]
+
+
 def _json_rows(path: str) -> Iterator[tuple[str, JsonObject | str]]:
-    """Yields the place of each row, for messages, and its values, or the message of an error."""
+    """Yields the place of each row of JSON Lines, and its object, or the message of an error."""
     system, inner = resolve(path)
     with system.open_input_stream(inner) as stream, io.BufferedReader(stream) as lines:
         for number, raw in enumerate(lines, 1):
-            where = f"{path}, line {number}"
+            place = f"line {number}"
             try:
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 if text.strip():
-                    yield where, parse_json_object(text, where)
+                    yield place, parse_json_object(text, f"{path}, {place}")
             except UnicodeDecodeError as error:
-                yield where, f"{where}: byte {error.start + 1} is not valid UTF-8"
+                yield place, f"{path}, {place}: byte {error.start + 1} is not valid UTF-8"
             except InputError as error:
-                yield where, str(error)
+                yield place, str(error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +218,7 @@ class Reader:
     keep_errors: bool
 
     def read(self, row: Mapping[str, str]) -> Iterator[JsonObject]:
-        """Yields the blocks of a file that are not finished. An empty file has one empty block.
+        """Yields the blocks of a file that are not finished.
 
         Args:
             row: its ``item`` is JSON with the ``path`` of the file, its ``index`` among the files,
@@ -194,39 +229,43 @@ class Reader:
             and its bad rows.
         """
         item = json.loads(row["item"])
-        path = item["path"]
+        path, done = item["path"], set(item["done"])
         with readable(path):
-            rows = self._parquet_rows(path) if path.endswith(".parquet") else _json_rows(path)
-            first = 0
-            following = list(itertools.islice(rows, self.block_rows))
-            is_last = False
-            while not is_last:
-                block = following
-                following = list(itertools.islice(rows, self.block_rows))
-                is_last = not following
-                if first not in item["done"]:
-                    table, bad = self._table(path, first, block)
+            blocks = self._blocks(path, done)
+            block = next(blocks, None) or Block(0, 0, self.schema.empty_table(), [])
+            while block is not None:
+                following = next(blocks, None)
+                if block.first not in done:
                     summary = {
                         "file": item["index"],
-                        "first": first,
-                        "rows": len(block),
-                        "bad": len(bad),
-                        "last": is_last,
+                        "first": block.first,
+                        "rows": block.rows,
+                        "bad": len(block.bad),
+                        "last": following is None,
                     }
                     yield {
                         "path": path,
                         "block": json.dumps(summary),
-                        "table": _table_bytes(table),
-                        "bad": json.dumps(bad),
+                        "table": _table_bytes(block.table),
+                        "bad": json.dumps(block.bad),
                     }
-                first += len(block)
+                block = following
 
-    def _parquet_rows(self, path: str) -> Iterator[tuple[str, JsonObject]]:
-        """Yields the place of each row, for messages, and its values."""
+    def _blocks(self, path: str, done: set[int]) -> Iterator[Block]:
+        """Yields all blocks of a file, finished ones without their rows."""
+        read = self._parquet if path.endswith(".parquet") else self._json
+        for block in read(path, done):
+            yield block if isinstance(block, Block) else self._checked(path, block)
+
+    def _finished(self, first: int, rows: int) -> Block:
+        return Block(first, rows, self.schema.empty_table(), [])
+
+    def _parquet(self, path: str, done: set[int]) -> Iterator[Block | _RawBlock]:
+        import pyarrow
         from pyarrow import parquet
 
         system, inner = resolve(path)
-        number = 0
+        first = 0
         with system.open_input_file(inner) as stream:
             file = parquet.ParquetFile(stream)
             names = file.schema_arrow.names
@@ -235,55 +274,92 @@ class Reader:
                     f"{path}: has the columns {', '.join(names)}, the first file "
                     f"{', '.join(self.schema.names)}"
                 )
-            for batch in file.iter_batches(batch_size=1000):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
+            for batch in file.iter_batches(self.block_rows):
+                if first in done:
+                    yield self._finished(first, len(batch))
+                else:
+                    places = [f"row {first + number}" for number in range(1, len(batch) + 1)]
+                    table = pyarrow.Table.from_batches([batch]).cast(self.schema)
+                    yield _RawBlock(first, places, table, list(range(len(batch))), {})
+                first += len(batch)
 
-    def _table(
-        self, path: str, first: int, block: Sequence[tuple[str, JsonObject | str]]
-    ) -> "tuple[pyarrow.Table, list[JsonObject]]":
-        """Returns the good rows of a block, with the columns ``file`` and ``segment``; and file,
-        segment and error of each bad row.
-
-        Raises:
-            InputError: there is a bad row, and `keep_errors` is not set.
-        """
+    def _json(self, path: str, done: set[int]) -> Iterator[Block | _RawBlock]:
         import pyarrow
 
-        good, bad = [], []
-        for segment, (where, row) in enumerate(block, first + 1):
-            place: JsonObject = {"file": path, "segment": segment}
-            error = row if isinstance(row, str) else self._misfit(row, where)
-            if error is None:
-                good.append(row | place)
-            elif self.keep_errors:
-                bad.append(place | {"error": error})
+        rows = _json_rows(path)
+        first = 0
+        while batch := list(itertools.islice(rows, self.block_rows)):
+            if first in done:
+                yield self._finished(first, len(batch))
             else:
-                raise InputError(error)
-        places = [("file", pyarrow.string()), ("segment", pyarrow.int64())]
-        schema = pyarrow.schema([*self.schema, *places])
-        return pyarrow.Table.from_pylist(good, schema), bad
+                objects: dict[int, JsonObject] = {}
+                errors: dict[int, str] = {}
+                for number, (place, row) in enumerate(batch):
+                    if isinstance(row, str):
+                        errors[number] = row
+                    elif reason := self._misfit(row):
+                        errors[number] = f"{path}, {place}: {reason}"
+                    else:
+                        objects[number] = row
+                table = pyarrow.Table.from_pylist(list(objects.values()), self.schema)
+                places = [place for place, _ in batch]
+                yield _RawBlock(first, places, table, list(objects), errors)
+            first += len(batch)
 
-    def _misfit(self, row: JsonObject, where: str) -> str | None:
-        """Says why values cannot be a row of the table; None if they can."""
+    def _misfit(self, row: JsonObject) -> str | None:
+        """Says why an object cannot be a row of the table; None where it can."""
         import pyarrow
 
         for name in self.texts:
             if not isinstance(row.get(name), str):
-                return f"{where}: {name!r} must be a string, got {shown_json(row.get(name))}"
+                return f"{name!r} must be a string, got {shown_json(row.get(name))}"
+        unknown = [name for name in row if name not in self.schema.names]
+        if unknown:
+            return f"has a key {unknown[0]!r}, which the first rows of the input do not have"
         for name, value in row.items():
-            if name not in self.schema.names:
-                return f"{where}: has a key {name!r}, which the first rows of the input do not have"
             kind = self.schema.field(name).type
             try:
                 pyarrow.scalar(value, kind)
             except (pyarrow.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
                 return (
-                    f"{where}: {name!r} cannot be of type {kind} as in the first rows: "
-                    f"{shown_json(value)}"
+                    f"{name!r} cannot be of type {kind} as in the first rows: {shown_json(value)}"
                 )
         return None
+
+    def _checked(self, path: str, block: _RawBlock) -> Block:
+        """Takes out the rows that do not hold strings where they must, and adds the columns
+        ``file`` and ``segment``."""
+        import pyarrow
+
+        errors = dict(block.errors)
+        for name in self.texts:
+            for number, value in zip(block.numbers, block.table[name], strict=True):
+                reason = _text_error(value)
+                if reason:
+                    place = f"{path}, {block.places[number]}"
+                    errors.setdefault(number, f"{place}: {name!r} {reason}")
+        if errors and not self.keep_errors:
+            raise InputError(errors[min(errors)])
+        good = [row for row, number in enumerate(block.numbers) if number not in errors]
+        files = [path] * len(good)
+        segments = [block.first + block.numbers[row] + 1 for row in good]
+        table = block.table.take(pyarrow.array(good, pyarrow.int64()))
+        table = table.append_column("file", pyarrow.array(files, pyarrow.string()))
+        table = table.append_column("segment", pyarrow.array(segments, pyarrow.int64()))
+        bad = [
+            {"file": path, "segment": block.first + number + 1, "error": errors[number]}
+            for number in sorted(errors)
+        ]
+        return Block(block.first, len(block.places), table, bad)
+
+
+def _text_error(value: "pyarrow.Scalar") -> str | None:
+    """Says why a value is no text; None where it is one."""
+    try:
+        text = value.as_py()
+    except UnicodeDecodeError:
+        return "is not valid UTF-8"
+    return None if isinstance(text, str) else f"must be a string, got {shown_json(text)}"
 
 
 def _table_bytes(table: "pyarrow.Table") -> bytes:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     the block succeeds, and is deleted otherwise. The folder of `path` must exist.
 
     If `path` is a symbolic link, the link stays and its target is replaced. A new file gets the
-    mode of the old one. A special file, such as a pipe, is not replaced: its own path is yielded.
+    owner and the mode of the old one. A special file, such as a pipe, is not replaced: its own path
+    is yielded.
 
     Raises:
         MTMetricsError: the file cannot be written. Any OSError in the ``with`` block, even one about
@@ -180,12 +182,22 @@ def _replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         with _reporting_write_errors(path):
-            if target.exists():
-                shutil.copymode(target, temporary)
+            _copy_owner_and_mode(target, temporary)
             os.replace(temporary, target)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def _copy_owner_and_mode(target: Path, temporary: Path) -> None:
+    """Gives a temporary file the owner and the mode of the file that it will replace, if that file
+    exists."""
+    if not target.exists():
+        return
+    file_stat = target.stat()
+    with contextlib.suppress(OSError, AttributeError):  # not every user may change the owner
+        os.chown(temporary, file_stat.st_uid, file_stat.st_gid)
+    os.chmod(temporary, stat.S_IMODE(file_stat.st_mode))
 
 
 class _OutputFile(io.FileIO):
