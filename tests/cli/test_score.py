@@ -17,6 +17,7 @@ from pyarrow import parquet
 from mtmetrics.checks import InputReport
 from mtmetrics.cli.output import FORMATS
 from mtmetrics.cli.score_output import LowestSegments
+from mtmetrics.io.cells import Dialect
 from mtmetrics.models.batches import BatchRunner
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
@@ -257,8 +258,11 @@ def test_a_long_file_is_not_kept(score: Score, monkeypatch: pytest.MonkeyPatch) 
 
     lines = 20 * BATCH_SEGMENTS
     monkeypatch.setattr(
-        "mtmetrics.io.tables.iter_cells",
-        lambda *_: ((number, [Line("x"), Line(number)]) for number in range(lines)),
+        "mtmetrics.io.tables.open_cells",
+        lambda *_: (
+            Dialect.TABS,
+            ((number, [Line("x"), Line(number)]) for number in range(lines)),
+        ),
     )
     monkeypatch.setattr("mtmetrics.scorers.xmoverscore.XMoverScore.compute", compute)
     assert score("rows.tsv", "--out", "scores.parquet")[0] == 0

@@ -11,7 +11,7 @@ from helpers import write
 from pyarrow import parquet
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.tables import jsonl_rows, open_table, open_texts, read_word_pairs
+from mtmetrics.io.tables import jsonl_rows, open_table, read_word_pairs
 
 
 def rows(path: Path) -> list[dict]:
@@ -195,7 +195,8 @@ def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"translation": ["y", "z"], "source": ["x", "w"]}), path)
     assert texts(path, "source", "translation") == [["x", "y"], ["w", "z"]]
     with pytest.raises(
-        InputError, match="a.parquet: no column 'reference'; the file has: translation, source"
+        InputError,
+        match="a.parquet, row 1: no field 'reference'; the row has: 'translation', 'source'",
     ):
         texts(path, "reference")
     parquet.write_table(pyarrow.table({"source": ["x", None]}), path)
@@ -216,9 +217,9 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"id\tmt\tsrc\n1\tp\ts\n")))
-    opened = open_texts("-")
+    opened = open_table("-")
     assert opened is not None
-    assert list(opened.read(["source", "translation"])) == [["s", "p"]]
+    assert list(opened.texts(["src", "mt"])) == [["s", "p"]]
 
 
 def test_lists_of_words(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ A check returns the value in its usual form, or raises an `InputError` that name
 
 import dataclasses
 import functools
-import math
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 from mtmetrics.errors import InputError
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PLAIN_CODE = re.compile(r"[a-z]{2,3}")
-_LANGUAGE_SUBTAG = re.compile(r"[a-z]{2,3}")
 _PAIR_OF_REGION = re.compile(r"[a-z]{2,3}-[A-Z]{2}")
 # Codes that langcodes leaves as they are, or changes to one that no model here is known by:
 # withdrawn codes, Filipino, and languages of FLORES that belong to a language with a code of two
@@ -269,7 +268,7 @@ def _parsed_code(code: str) -> _Code | None:
     except (langcodes.LanguageTagError, ValueError):
         return None
     is_usual = "-".join(subtags) == tag
-    if not _LANGUAGE_SUBTAG.fullmatch(parsed.language or "") or not parsed.is_valid():
+    if not _PLAIN_CODE.fullmatch(parsed.language or "") or not parsed.is_valid():
         return _Code(code, None, is_usual) if _PLAIN_CODE.fullmatch(code) else None
     language = _short_code(parsed.language, subtags[0], parsed)
     return _Code(_USUAL_CODES.get(language, language), parsed.script, is_usual)
@@ -330,6 +329,8 @@ def _split_pair(value: str) -> tuple[str, str]:
         source, target = map(_parsed_code, halves)
         if source is not None and target is not None:
             readings[halves] = source, target
+    if not readings:
+        raise _no_pair(value)
     # By the usual letters, BR in en-pt-BR is a region; br in en-pt-br may be a language.
     usual_readings = {
         halves: codes for halves, codes in readings.items() if all(code.is_usual for code in codes)
@@ -345,8 +346,6 @@ def _split_pair(value: str) -> tuple[str, str]:
     }
     if len(meanings) > 1:
         raise _ambiguous(value, list(readings))
-    if not readings:
-        raise _no_pair(value)
     return next(reversed(readings))
 
 
@@ -364,8 +363,6 @@ def _no_pair(value: object) -> InputError:
 
 
 def _ambiguous(value: str, readings: Sequence[tuple[str, str]]) -> InputError:
-    if not readings:
-        return _no_pair(value)
     meanings = [" and ".join(halves) for halves in readings]
     if len(meanings) == 1:
         meanings.append("three languages")
@@ -463,16 +460,21 @@ def positive(name: str, value: object) -> int:
 
 def number(name: str, value: object) -> float:
     """Returns `value` as a float if it is a finite number, otherwise raises `InputError`."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
-        return float(value)
-    raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
+    if not is_finite_number(value):
+        raise InputError(f"{name} {shown(value)}: must be a finite number", option=name)
+    return float(value)
 
 
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float holds
-        return False
+def is_finite_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a finite number, see `is_number`."""
+    # The comparison is false for NaN, infinity, and whole numbers too large for a float.
+    return is_number(value) and abs(value) <= sys.float_info.max
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is an int or a float. A bool does not count, although it is an int in
+    Python."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def port(name: str, value: int) -> int:

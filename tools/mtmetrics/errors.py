@@ -5,8 +5,6 @@ import importlib.util
 from collections.abc import Callable, Iterable
 from typing import Self
 
-_QUOTE = "'"
-
 # Extra -> the modules that its packages bring.
 _MODULES = {
     "app": ("gradio",),
@@ -55,7 +53,7 @@ class MTMetricsError(Exception):
             inner = self.inner.worded(name_option)
         for mention in self.mentions:
             keyword, _, value = mention.partition("=")
-            option = name_option(keyword, value.strip(_QUOTE))
+            option = name_option(keyword, value.strip("'"))
             before, is_there, after = message.rpartition(mention)
             if is_there and option is not None:
                 message = f"{before}{option}{after}"

@@ -19,10 +19,10 @@ from typing import NamedTuple, TypeVar
 from mtmetrics.checks import warn
 from mtmetrics.cli.options import ScorerKeywords
 from mtmetrics.errors import InputError
-from mtmetrics.io.columns import column_names
+from mtmetrics.io.columns import COLUMN_NAMES, column_names
 from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
-from mtmetrics.io.tables import TextTable, is_json, max_row_count, open_table, open_texts
+from mtmetrics.io.tables import Table, is_json, max_row_count, open_table, text_columns
 from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
@@ -41,7 +41,7 @@ class InputRows:
         systems: names of the systems.
         columns: the columns that the metrics compare with.
         rows: one row of texts per segment.
-        count: number of rows; 0 if unknown.
+        count: upper bound of the number of rows; 0 if unknown.
         sides: for each metric the side that it compares with.
     """
 
@@ -73,7 +73,7 @@ class _OpenedInput:
         columns: its columns of sources and references; None for a file of two unnamed columns,
             the first of which may be either.
         read_rows: function that yields the rows with the given columns.
-        count: number of rows; None if unknown.
+        count: upper bound of the number of rows; None if unknown.
     """
 
     systems: list[str]
@@ -215,18 +215,23 @@ def _open(args: argparse.Namespace) -> _OpenedInput:
 
 def _open_file(path: str) -> _OpenedInput:
     """Opens a file of rows with the translations of one system."""
-    table = open_texts(path)
+    table = open_table(path, list(COLUMN_NAMES))
     if table is None:
         raise _empty_error(path)
+    column_of_field = text_columns(table)
     columns = None
-    if table.is_unambiguous:
-        columns = [column for column, field in FIELD_OF_COLUMN.items() if field in table.fields]
-    read_rows = functools.partial(_read_texts, table)
-    return _OpenedInput([path], columns, read_rows, table.max_rows)
+    is_unambiguous = len(set(column_of_field.values())) == len(column_of_field)
+    if is_unambiguous:
+        columns = [column for column, field in FIELD_OF_COLUMN.items() if field in column_of_field]
+    read_rows = functools.partial(_read_texts, table, column_of_field)
+    return _OpenedInput([path], columns, read_rows, max_row_count(path))
 
 
-def _read_texts(table: TextTable, columns: Sequence[Column]) -> Iterator[TextRow]:
-    return table.read([*(FIELD_OF_COLUMN[column] for column in columns), "translation"])
+def _read_texts(
+    table: Table, column_of_field: Mapping[str, str], columns: Sequence[Column]
+) -> Iterator[TextRow]:
+    fields = [*(FIELD_OF_COLUMN[column] for column in columns), "translation"]
+    return table.texts([column_of_field[field] for field in fields])
 
 
 def _read_parallel(

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from mtmetrics.cli import messages
 from mtmetrics.cli.output import Document, open_output, rounded
 from mtmetrics.io.row_writer import Columns, RowWriter
-from mtmetrics.io.score_rows import ScoreRow
+from mtmetrics.io.score_rows import score_columns, score_row
 from mtmetrics.scorers.side import Side
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ class _RowsWriter(Writer):
         self._file_columns(self.metrics)
 
     def _file_columns(self, number_columns: Iterable[str]) -> Columns:
-        return ScoreRow.columns(
+        return score_columns(
             self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
         )
 
@@ -375,7 +375,7 @@ class _RowsWriter(Writer):
         rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
         for (segment, system), numbers, unusual_names in rows:
             values = dict(zip(numbers_of_column, numbers, strict=True))
-            row = ScoreRow(system, segment, values, unusual_names).to_dict(self.output_format)
+            row = score_row(self.output_format, system, segment, values, unusual_names)
             if self.output_format != "parquet":
                 row = rounded(row, full_precision=self.full_precision)
             yield row

@@ -7,10 +7,11 @@ are being worked on. (Those who read a folder of Parquet leave out names that be
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mtmetrics.cluster.row_files import readable, resolve, write_file
+from mtmetrics.cluster.row_files import readable, resolve
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.lines import JsonObject, first_difference, json_line
 
@@ -47,7 +48,6 @@ class BlockFolder:
             InputError: the folder holds something else, or blocks of another plan.
             MTMetricsError: the folder cannot be used.
         """
-        plan_file = f"{self._inner}/{_PLAN}"
         try:
             self._system.create_dir(self._inner, recursive=True)
             names = self._names()
@@ -57,9 +57,9 @@ class BlockFolder:
                     "another folder"
                 )
             if not self.parts():
-                write_file(self._system, plan_file, json.dumps(plan, indent=1).encode())
+                self._write_file(_PLAN, json.dumps(plan, indent=1).encode())
                 return
-            with self._system.open_input_stream(plan_file) as stream:
+            with self._system.open_input_stream(f"{self._inner}/{_PLAN}") as stream:
                 old_plan = json.loads(stream.read())
         except OSError as error:
             reason = str(error).splitlines()[0]
@@ -132,14 +132,13 @@ class BlockFolder:
             table: the rows.
             bad: an object of JSON for each bad row.
         """
-        name = part_name(summary)
+        name = _part_name(summary)
         if bad:
             self._system.create_dir(f"{self._inner}/errors", recursive=True)
             file = "_" + name.replace(".parquet", ".jsonl")
             lines = "".join(map(json_line, bad)).encode("utf-8", "backslashreplace")
-            write_file(self._system, f"{self._inner}/errors/{file}", lines)
-        metadata = table.schema.metadata or {}
-        self.write(name, table, metadata | {_SUMMARY_KEY: json.dumps(summary).encode()})
+            self._write_file(f"errors/{file}", lines)
+        self.write(name, table, {_SUMMARY_KEY: json.dumps(summary).encode()})
         self._system.delete_file(self._begun_file(summary))
 
     def write(
@@ -151,7 +150,15 @@ class BlockFolder:
 
         stream = pyarrow.BufferOutputStream()
         parquet.write_table(table.replace_schema_metadata(metadata), stream)
-        write_file(self._system, f"{self._inner}/{name}", stream.getvalue())
+        self._write_file(name, stream.getvalue())
+
+    def _write_file(self, name: str, data: "bytes | pyarrow.Buffer") -> None:
+        """Writes a file, whole or not at all."""
+        folder, _, base_name = f"{self._inner}/{name}".rpartition("/")
+        temporary = f"{folder}/.{base_name}.{os.getpid()}-{os.urandom(4).hex()}"
+        with self._system.open_output_stream(temporary) as stream:
+            stream.write(data)
+        self._system.move(temporary, f"{folder}/{base_name}")
 
     def _names(self) -> list[str]:
         from pyarrow import fs
@@ -160,9 +167,9 @@ class BlockFolder:
         return [info.base_name for info in infos]
 
     def _begun_file(self, summary: Summary) -> str:
-        return f"{self._inner}/.begun-{part_name(summary)}"
+        return f"{self._inner}/.begun-{_part_name(summary)}"
 
 
-def part_name(summary: Summary) -> str:
+def _part_name(summary: Summary) -> str:
     """Returns the name of a block's file."""
     return f"part-{summary['file']:05}-{summary['first']:012}.parquet"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtmetrics.checks import positive
-from mtmetrics.cluster.block_folder import BlockFolder, Summary, part_name
+from mtmetrics.cluster.block_folder import BlockFolder, Summary
 from mtmetrics.cluster.row_files import Reader, absolute, list_files, read_schema
 from mtmetrics.errors import InputError, MTMetricsError, require_extra
 from mtmetrics.io.lines import JsonObject
@@ -134,29 +134,22 @@ def map_blocks(
     if not unfinished:
         return
     reader = Reader(schema, tuple(texts), block_rows, keep_errors)
-    new = []
-    for block in _run(engine, reader, unfinished, make_worker, out):
-        new.append(block)
-        yield block
-
-    parts = set(folder.parts())
-    for block in new:
-        name = part_name(block)
-        if name not in parts:
-            raise MTMetricsError(
-                f"{out}: block {name} was written, but not here; --out must be shared by all nodes"
-            )
-    for (path, _), blocks in zip(files, _by_file(finished + new, len(files)), strict=True):
-        if not _is_complete(blocks):
-            raise MTMetricsError(
-                f"{path}: blocks are missing or double in {out}; run again with another --out"
-            )
+    yield from _run(engine, reader, unfinished, make_worker, out)
+    if unfinished := _unfinished(files, folder.summaries()):
+        raise MTMetricsError(
+            f"{unfinished[0]['path']}: not all of its blocks lie in {out}; --out must be shared by "
+            "all nodes"
+        )
 
 
 def _unfinished(files: Sequence[tuple[str, int]], finished: Sequence[Summary]) -> list[JsonObject]:
-    """Returns the files that lack blocks, as `Reader.read` takes them."""
+    """Returns the files that lack blocks, as `Reader.read` takes them. `finished` are the blocks in
+    the order of the input."""
+    blocks_of_file: dict[int, list[Summary]] = {index: [] for index in range(len(files))}
+    for block in finished:
+        blocks_of_file[block["file"]].append(block)
     items = []
-    for index, blocks in enumerate(_by_file(finished, len(files))):
+    for index, blocks in blocks_of_file.items():
         if not _is_complete(blocks):
             path, _ = files[index]
             first_rows = [block["first"] for block in blocks]
@@ -164,22 +157,12 @@ def _unfinished(files: Sequence[tuple[str, int]], finished: Sequence[Summary]) -
     return items
 
 
-def _by_file(blocks: Sequence[Summary], files: int) -> list[list[Summary]]:
-    """Returns the blocks of each file, in order."""
-    by_file: list[list[Summary]] = [[] for _ in range(files)]
-    for block in sorted(blocks, key=lambda block: block["first"]):
-        by_file[block["file"]].append(block)
-    return by_file
-
-
 def _is_complete(blocks: Sequence[Summary]) -> bool:
-    """Whether the blocks of a file, in order, follow each other from its first row to its last."""
-    next_row = 0
-    for block in blocks:
-        if block["first"] != next_row:
-            return False
-        next_row += block["rows"]
-    return [block["last"] for block in blocks] == [False] * (len(blocks) - 1) + [True]
+    """Whether the blocks of a file, in order, reach from its first row to its last."""
+    if not blocks or not blocks[-1]["last"]:
+        return False
+    row_count = sum(block["rows"] for block in blocks)
+    return row_count == blocks[-1]["first"] + blocks[-1]["rows"]
 
 
 def column_names(path: str) -> list[str]:

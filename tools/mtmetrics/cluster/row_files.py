@@ -103,8 +103,11 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             with system.open_input_file(inner) as stream:
                 schema = parquet.read_schema(stream).remove_metadata()
         else:
-            rows = [row for _, row in itertools.islice(_json_rows(path), count)]
-            schema = _json_schema([row for row in rows if isinstance(row, dict)], texts)
+            first_rows = itertools.islice(_json_rows(path), count)
+            rows = [row for _, row in first_rows if isinstance(row, dict)]
+            # Columns of `texts` hold strings, whatever the rows hold.
+            strings = {name: "" for name in texts if any(name in row for row in rows)}
+            schema = _consistent_schema([strings | row | strings for row in rows])
     # A column of nulls has no type of its own, and would not fit beside that of another block.
     fields = [
         pyarrow.field(field.name, pyarrow.string()) if field.type == pyarrow.null() else field
@@ -122,18 +125,6 @@ def read_schema(path: str, texts: Sequence[str], count: int) -> "pyarrow.Schema"
             f"{path}: the engine adds a column {reserved[0]!r}, and there is one; rename it"
         )
     return schema
-
-
-def _json_schema(rows: list[JsonObject], texts: Sequence[str]) -> "pyarrow.Schema":
-    """Finds the columns of rows of JSON; those of `texts` are strings, whatever the rows hold."""
-    import pyarrow
-
-    present = [name for name in texts if any(name in row for row in rows)]
-    other_columns = [
-        {name: value for name, value in row.items() if name not in present} for row in rows
-    ]
-    text_schema = pyarrow.schema([(name, pyarrow.string()) for name in present])
-    return pyarrow.unify_schemas([text_schema, _consistent_schema(other_columns)])
 
 
 def _consistent_schema(rows: list[JsonObject]) -> "pyarrow.Schema":
@@ -158,15 +149,6 @@ def readable(path: str) -> Iterator[None]:
         yield
     except (OSError, EOFError, UnicodeError, OverflowError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
-
-
-def write_file(system: "pyarrow.fs.FileSystem", path: str, data: bytes) -> None:
-    """Writes a file, whole or not at all."""
-    folder, _, name = path.rpartition("/")
-    temporary = f"{folder}/.{name}.{os.getpid()}-{os.urandom(4).hex()}"
-    with system.open_output_stream(temporary) as stream:
-        stream.write(data)
-    system.move(temporary, path)
 
 
 class Block(NamedTuple):

@@ -2,7 +2,7 @@
 blocks."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from mtmetrics.io.lines import JsonObject
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.registry import find_metric, load_scorer
-from mtmetrics.scorers.results import BATCH_SEGMENTS, join_results
+from mtmetrics.scorers.results import BATCH_SEGMENTS, MetricResult, join_results
 from mtmetrics.scorers.signature import with_references
 
 if TYPE_CHECKING:
@@ -74,31 +74,30 @@ class ScoringWorker:
         texts = dict(zip(self.scorer.side.columns, compared, strict=True))
         batches = Batch({"": predictions}, **texts).slices(BATCH_SEGMENTS)
         results = [result for (result,) in self.scorer.score_batches(batches)]
-        no_scores = np.zeros(0)
-        _, floor_parts = self.scorer.floor_with_parts()
-        scores = {SCORE: no_scores} | dict.fromkeys(floor_parts, no_scores)
-        unusual: Sequence[str] | np.ndarray = np.zeros(0, dtype=str)
-        report, signature = InputReport(), self.scorer.signature
-        references: Collection[int] = ()
         if results:
             result = join_results(results)
             if self.degenerate == "null":
                 result = result.with_degenerate_as_nan()
-            scores, report = {SCORE: result.segments} | result.parts, result.report
-            signature, unusual = result.signature, result.unusual_names()
-            references = result.reference_counts
-        new_columns = scores | ({"unusual": unusual} if self.degenerate else {})
+        else:
+            no_scores = np.zeros(0)
+            _, floor_parts = self.scorer.floor_with_parts()
+            parts = dict.fromkeys(floor_parts, no_scores)
+            signature = self.scorer.signature
+            result = MetricResult(no_scores, parts, no_scores, InputReport(), signature)
+        new_columns = {SCORE: result.segments} | result.parts
+        if self.degenerate:
+            new_columns["unusual"] = np.array(result.unusual_names(), dtype=str)
         for name, values in new_columns.items():
             if name in table.column_names:
                 raise InputError(f"the input has a column {name!r}, which scoring adds; rename it")
             table = table.append_column(name, [values])
-        numbers = scores[SCORE][~np.isnan(scores[SCORE])]
+        numbers = result.segments[~np.isnan(result.segments)]
         summary = {
             "count": len(numbers),
             "total": math.fsum(numbers),
-            "signature": signature,
-            "report": report.as_dict(),
-            "references": sorted(references),
+            "signature": result.signature,
+            "report": result.report.as_dict(),
+            "references": sorted(result.reference_counts),
         }
         return table, summary
 

@@ -4,6 +4,7 @@ unchanged."""
 import collections
 import csv
 import enum
+import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ class Dialect(enum.Enum):
     COMMAS = enum.auto()
 
 
-def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[str]]:
+def open_cells(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Iterator[NumberedCells]]:
     """Finds out from the first line that is not blank how cells are separated.
 
     - A line with a tab has cells between tabs. They are quoted as in CSV if every cell of the line
@@ -43,7 +44,7 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
         lines: the lines without their line ends.
 
     Returns:
-        The dialect, and an iterator over all lines.
+        The dialect, and the rows, see `iter_cells`.
     """
     lines = iter(lines)
     lines_read: list[str] = []
@@ -52,7 +53,8 @@ def find_dialect(path: str | Path, lines: Iterable[str]) -> tuple[Dialect, Itera
         if line.strip():
             break
     first = lines_read[-1] if lines_read else ""
-    return _dialect_of(lowercase_unpacked_name(path), first), itertools.chain(lines_read, lines)
+    dialect = _dialect_of(lowercase_unpacked_name(path), first)
+    return dialect, iter_cells(path, itertools.chain(lines_read, lines), dialect)
 
 
 def _dialect_of(name: str, first: str) -> Dialect:
@@ -223,8 +225,7 @@ def _split(text: str) -> list[str] | None:
 
 
 # Characters that make programs quote a cell.
-_NEEDS_QUOTES_IN_TSV = re.compile(r'["\t\r\n]')
-_NEEDS_QUOTES_IN_CSV = re.compile(r'[",\r\n]')
+_NEEDS_QUOTES = re.compile(r'["\t\r\n]')
 
 
 def _unquote(cell: str) -> str:
@@ -234,7 +235,7 @@ def _unquote(cell: str) -> str:
         return cell
     inner = cell[1:-1]
     has_lone_quote = '"' in inner.replace('""', "")
-    is_quoted = not has_lone_quote and _NEEDS_QUOTES_IN_TSV.search(inner)
+    is_quoted = not has_lone_quote and _NEEDS_QUOTES.search(inner)
     return inner.replace('""', '"') if is_quoted else cell
 
 
@@ -247,18 +248,14 @@ def join_tabs(texts: Iterable[str]) -> str:
     cells = []
     for text in texts:
         # Readers take a carriage return at the end of a line for a part of the line end.
-        would_change = text.endswith("\r") or _unquote(text) != text
-        cells.append(_quote(text) if would_change else text)
+        if text.endswith("\r") or _unquote(text) != text:
+            text = '"' + text.replace('"', '""') + '"'
+        cells.append(text)
     return "\t".join(cells)
 
 
 def join_commas(texts: Iterable[str]) -> str:
     """Joins texts to a line of CSV."""
-    # Python's `csv` is not used: it does not quote a carriage return, which readers take for a line
-    # end.
-    cells = [_quote(text) if _NEEDS_QUOTES_IN_CSV.search(text) else text for text in texts]
-    return ",".join(cells) or '""'  # a blank line would not be read as an empty cell
-
-
-def _quote(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
+    line = io.StringIO()
+    csv.writer(line).writerow(texts)
+    return line.getvalue().removesuffix("\r\n")

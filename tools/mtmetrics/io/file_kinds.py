@@ -1,9 +1,7 @@
 """Recognises the format of a file by its name and its first bytes, and refuses files that are not
 plain text with the lines that a command needs."""
 
-import codecs
 import csv
-import enum
 import json
 import re
 from pathlib import Path
@@ -22,19 +20,9 @@ HEAD_SIZE = 2**16
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
-class _Kind(enum.Enum):
-    """Formats of files that users pass where a file with one segment per line is needed."""
-
-    JSON = "JSON Lines or JSON"
-    CSV = "a table with commas or semicolons (CSV)"
-    TSV = "a table with tabs (TSV)"
-    XML = "XML"
-    SGM = "SGM"
-    TMX = "TMX"
-    XLIFF = "XLIFF"
-    HTML = "HTML"
-    SUBTITLES = "subtitles"
-    PO = "a gettext catalogue (PO)"
+# Name of a format, and advice how to convert or pass a file of it.
+_Format = tuple[str, str]
+_ONE_PER_LINE = "write its segments one per line"
 
 
 def unpacked_name(path: str | Path) -> str:
@@ -66,7 +54,7 @@ def check_head(path: str | Path, head: bytes, content: LineContent) -> None:
             score it as a table:
 
             - The file has one of the binary formats of `_binary_problem`, or is in UTF-16 or UTF-32.
-            - It has one of the formats of `_Kind`, and other content is needed.
+            - It has one of the formats of `_text_format`, and other content is needed.
     """
     problem = _binary_problem(path, head)
     if problem is not None:
@@ -79,13 +67,13 @@ def check_head(path: str | Path, head: bytes, content: LineContent) -> None:
         )
     if content == "any":
         return
-    kind = _kind(path, head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore"))
-    if kind is None or (content == "cells" and kind is _Kind.TSV):
+    text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore")
+    text_format = _text_format(path, text)
+    if text_format is None or (content == "cells" and text_format[0] == _TSV):
         return
+    name, advice = text_format
     needed = "a segment per line" if content == "segments" else "tab-separated cells"
-    raise InputError(
-        f"{path}: is {kind.value}, where {needed} is needed; {_advice(path, kind, content)}"
-    )
+    raise InputError(f"{path}: is {name}, where {needed} is needed; {advice}")
 
 
 def _binary_problem(path: str | Path, head: bytes) -> str | None:
@@ -102,7 +90,7 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
             "a ZIP archive, or a workbook or document of an office program, not lines of text; "
             f"unpack it, or save its sheet as {sheet.name} and {_pass_alone(sheet)}"
         )
-    not_lines = "not lines of text; write its segments one per line"
+    not_lines = f"not lines of text; {_ONE_PER_LINE}"
     if head.startswith(b"%PDF"):
         return f"PDF, {not_lines}"
     if head.startswith(b"7z\xbc\xaf"):
@@ -127,43 +115,15 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
 def _byte_order(head: bytes) -> str:
     """Returns ``LE`` or ``BE`` if bytes look like text in UTF-16, else an empty string.
 
-    In UTF-16 one of the two bytes of a space, a line end or a Latin letter is zero: the first one
-    in ``BE``, the second one in ``LE``. Letters of many other scripts share one byte, such as 0x04
-    for Cyrillic, which is a control character in UTF-8.
+    Text in UTF-16 has spaces and line ends of two bytes, one of which is zero. UTF-8 has no such
+    byte, but for a stray one.
     """
-    head = head[: len(head) // 2 * 2]
-    zeros = {"BE": head[0::2].count(0), "LE": head[1::2].count(0)}
-    order = max(zeros, key=lambda name: zeros[name])
-    has_zeros_on_one_side = zeros[order] > 4 * min(zeros.values())
-    if not has_zeros_on_one_side:
-        return ""
-    is_utf8_with_stray_zeros = _share_of_controls(head) < 0.2 and _is_utf8(head)
-    if is_utf8_with_stray_zeros:
-        return ""
-    text = head.decode(f"utf-16-{order.lower()}", errors="replace")
-    controls = sum(character < " " and character not in "\t\r\n" for character in text)
-    undecodable = text.count("\ufffd")
-    is_readable = (controls + undecodable) / len(text) <= 0.05
-    return order if is_readable else ""
-
-
-def _share_of_controls(data: bytes) -> float:
-    """Returns the share of control characters, without white space, among the first bytes."""
-    beginning = data[:4096]
-    controls = sum(byte < 0x20 and byte not in b"\t\r\n" for byte in beginning)
-    tabs = beginning.count(b"\t")
-    if tabs > 0.3 * len(beginning):
-        controls += tabs  # not tabs, but the byte 0x09 of Devanagari letters in UTF-16
-    return controls / max(len(beginning), 1)
-
-
-def _is_utf8(data: bytes) -> bool:
-    """Whether bytes are UTF-8. The last character may be cut off."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(data)
-    except UnicodeDecodeError:
-        return False
-    return True
+    even_head = head[: len(head) // 2 * 2]
+    for order in ("LE", "BE"):
+        text = even_head.decode(f"utf-16-{order.lower()}", errors="replace")
+        if text.count(" ") + text.count("\n") > len(text) / 100:
+            return order
+    return ""
 
 
 _SUBTITLE = re.compile(r"\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ --> ")
@@ -171,20 +131,21 @@ _PO_SOURCE = re.compile(r"^msgid \"", re.MULTILINE)
 _PO_TRANSLATION = re.compile(r"^msgstr(\[0\])? \"", re.MULTILINE)
 
 
-def _kind(path: str | Path, text: str) -> _Kind | None:
+def _text_format(path: str | Path, text: str) -> _Format | None:
     """Recognises the format of the beginning of a text; None if it may be one segment per line."""
     name = lowercase_unpacked_name(path)
     start = text.lstrip()
     lines = _complete_lines(text)
     if _is_json(name, start, lines):
-        return _Kind.JSON
+        suffix = ".json" if name.endswith(".json") else ".jsonl"
+        return "JSON Lines or JSON", _advice_to_pass_as_table(path, suffix)
     if _is_markup(name, start):
-        return _markup_kind(name, start)
+        return _markup_format(path, name, start)
     if start.startswith("WEBVTT") or _SUBTITLE.match(start):
-        return _Kind.SUBTITLES
+        return "subtitles", _ONE_PER_LINE
     if _PO_SOURCE.search(text) and _PO_TRANSLATION.search(text):
-        return _Kind.PO
-    return _table_kind(name, lines)
+        return "a gettext catalogue (PO)", _ONE_PER_LINE
+    return _table_format(path, name, lines)
 
 
 def _complete_lines(text: str) -> list[str]:
@@ -251,65 +212,48 @@ def _is_markup(name: str, start: str) -> bool:
     return name.endswith(_MARKUP_SUFFIXES) and start.startswith("<")
 
 
-def _markup_kind(name: str, start: str) -> _Kind:
+def _markup_format(path: str | Path, name: str, start: str) -> _Format:
     text = start[:5000].lower()
     if "<tmx" in text:
-        return _Kind.TMX
+        command = _xmlstarlet_command("//*[@*='de']/*[local-name()='seg']", path)
+        return "TMX", f"write the segments of each language, such as de, one per line: {command}"
     if "<xliff" in text:
-        return _Kind.XLIFF
+        command = _xmlstarlet_command("//*[local-name()='source']", path)
+        return "XLIFF", f"write its sources and its targets one per line: {command}"
     if re.search(f"<({_SGM_TAGS})", text) or name.endswith((".sgm", ".sgml")):
-        return _Kind.SGM
-    return _Kind.HTML if "<html" in text or "doctype html" in text else _Kind.XML
+        command = f"sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}"
+        return "SGM", f"{_ONE_PER_LINE}: {command}"
+    if "<html" in text or "doctype html" in text:
+        return "HTML", _ONE_PER_LINE
+    command = _xmlstarlet_command("//*[local-name()='seg']", path)
+    return "XML", f"{_ONE_PER_LINE}: {command}"
 
 
-def _table_kind(name: str, lines: list[str]) -> _Kind | None:
+_TSV = "a table with tabs (TSV)"
+_CSV = "a table with commas or semicolons (CSV)"
+
+
+def _table_format(path: str | Path, name: str, lines: list[str]) -> _Format | None:
     """Recognises a table: its first line holds two usual names of columns; or the suffix says so,
     and the first line holds one such name or all lines have the same number of cells."""
     if not lines:
         return None
-    for separator, kind in (("\t", _Kind.TSV), (",", _Kind.CSV), (";", _Kind.CSV)):
+    for separator, table_format in (("\t", _TSV), (",", _CSV), (";", _CSV)):
         rows = [_split(line, separator) for line in lines[:_MAX_LINES_PARSED]]
         usual_names = sum(cell.strip().lower() in _COLUMN_NAMES for cell in rows[0])
         is_rectangular = len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
-        has_suffix = name.endswith((".tsv", ".tab") if kind is _Kind.TSV else ".csv")
+        has_suffix = name.endswith((".tsv", ".tab") if table_format == _TSV else ".csv")
         if usual_names > 1 or (has_suffix and (usual_names or is_rectangular)):
-            return kind
+            if table_format == _CSV:
+                return _CSV, _advice_to_pass_as_table(path, ".csv")
+            advice = _advice_to_pass_as_table(path, ".tsv")
+            return _TSV, f"{advice}; or cut a column out: cut -f 1 {path}"
     return None
 
 
 def _split(line: str, separator: str) -> list[str]:
     # A carriage return inside the line would be an error for `csv`.
     return next(csv.reader([line.replace("\r", " ")], delimiter=separator), [])
-
-
-def _advice(path: str | Path, kind: _Kind, content: LineContent) -> str:
-    """Returns advice on how to convert or pass a file of this format."""
-    match kind:
-        case _Kind.JSON:
-            is_json = lowercase_unpacked_name(path).endswith(".json")
-            return _advice_to_pass_as_table(path, ".json" if is_json else ".jsonl")
-        case _Kind.CSV:
-            return _advice_to_pass_as_table(path, ".csv")
-        case _Kind.TSV:
-            advice = _advice_to_pass_as_table(path, ".tsv")
-            return f"{advice}; or cut a column out: cut -f 1 {path}"
-        case _Kind.SGM:
-            return (
-                "write its segments one per line: sed -n "
-                f"'s/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}"
-            )
-        case _Kind.TMX:
-            command = _xmlstarlet_command("//*[@*='de']/*[local-name()='seg']", path)
-            return f"write the segments of each language, such as de, one per line: {command}"
-        case _Kind.XLIFF:
-            command = _xmlstarlet_command("//*[local-name()='source']", path)
-            return f"write its sources and its targets one per line: {command}"
-        case _Kind.XML:
-            command = _xmlstarlet_command("//*[local-name()='seg']", path)
-            return f"write its segments one per line: {command}"
-        case _:
-            rows = "segments" if content == "segments" else "rows"
-            return f"write its {rows} one per line"
 
 
 def _advice_to_recode(path: str | Path, encoding: str) -> str:

@@ -6,6 +6,7 @@ Functions that yield open their files, and raise their errors, when the first it
 
 import bz2
 import codecs
+import contextlib
 import gzip
 import io
 import itertools
@@ -39,54 +40,36 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"  # the standard library unpacks it from Python 
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-class _Unpacked(io.BufferedReader):
-    """Reads an unpacked stream. Closing it closes the compressed stream, too, but not standard
-    input."""
-
-    def __init__(self, unpacked: io.BufferedIOBase, packed: BinaryIO) -> None:
-        super().__init__(cast(io.RawIOBase, unpacked), HEAD_SIZE)
-        self._packed = packed
-
-    def close(self) -> None:
-        """Closes both streams."""
-        super().close()
-        _close(self._packed)
-
-
-def open_bytes(path: str | Path) -> BinaryIO:
-    """Opens a file, or standard input for ``-``. Unpacks gzip, bzip2 and xz, which the first bytes
-    show.
-
-    Returns:
-        The unpacked bytes. For ``-`` this may be standard input itself, which must stay open:
-        `decoded_lines` takes care of that.
+@contextlib.contextmanager
+def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
+    """Yields the bytes of a file, or of standard input for ``-``, which stays open. Unpacks gzip,
+    bzip2 and xz, which the first bytes show.
 
     Raises:
         InputError: the file is missing, unreadable, or compressed with Zstandard.
     """
-    stream = _opened(path)
-    try:
-        head = _head(stream)
-    except OSError as error:
-        _close(stream)
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    if head.startswith(_ZSTANDARD):
-        _close(stream)
-        raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
-    for start, unpack in _UNPACKERS.items():
-        if head.startswith(start):
-            return _Unpacked(unpack(stream), stream)
-    if head and str(path).lower().endswith(".gz"):
-        # Not gzip, but its name says so: unpacking it raises an error that tells the user.
-        return _Unpacked(_gunzip(stream), stream)
-    return stream
+    with _opened(path) as stream:
+        try:
+            head = _head(stream)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        if head.startswith(_ZSTANDARD):
+            raise InputError(f"{path}: is compressed with Zstandard; unpack it: zstd -d {path}")
+        unpack = next((_UNPACKERS[start] for start in _UNPACKERS if head.startswith(start)), None)
+        if unpack is None and head and str(path).lower().endswith(".gz"):
+            unpack = _gunzip  # not gzip, but its name says so: the error tells the user
+        if unpack is None:
+            yield stream
+        else:
+            with unpack(stream) as unpacked:
+                yield io.BufferedReader(cast(io.RawIOBase, unpacked), HEAD_SIZE)
 
 
-def _opened(path: str | Path) -> BinaryIO:
+def _opened(path: str | Path) -> contextlib.AbstractContextManager[BinaryIO]:
     if str(path) == "-":
         if sys.stdin is None:
             raise InputError("-: standard input is closed")
-        return sys.stdin.buffer
+        return contextlib.nullcontext(sys.stdin.buffer)
     try:
         if Path(path).is_dir():
             raise InputError(f"{path} is a folder, a file is needed")
@@ -95,12 +78,6 @@ def _opened(path: str | Path) -> BinaryIO:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-
-
-def _close(stream: BinaryIO) -> None:
-    """Closes a stream that is not standard input."""
-    if stream is not getattr(sys.stdin, "buffer", None):
-        stream.close()
 
 
 def _head(stream: BinaryIO) -> bytes:
@@ -116,7 +93,7 @@ def _head(stream: BinaryIO) -> bytes:
 
 
 def check_file(path: str | Path, content: LineContent) -> None:
-    """Checks the first bytes of a regular file before a command reads it. Any other path passes, also
+    """Checks the beginning of a regular file before a command reads it. Any other path passes, also
     that of a missing file: `iter_lines` checks it.
 
     Args:
@@ -127,8 +104,7 @@ def check_file(path: str | Path, content: LineContent) -> None:
         InputError: the file is unreadable or damaged, or has other content.
     """
     if Path(path).is_file():
-        with open_bytes(path) as stream:
-            _check_stream(stream, path, content)
+        next(iter_lines(path, content), None)
 
 
 def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
@@ -143,25 +119,16 @@ def iter_lines(path: str | Path, content: LineContent = "any") -> Iterator[str]:
         InputError: the file is missing, unreadable or damaged, has other content, is not UTF-8 or
             holds a NUL (with the line's number).
     """
-    stream = open_bytes(path)
-    try:
-        _check_stream(stream, path, content)
-    except InputError:
-        _close(stream)
-        raise
-    yield from decoded_lines(stream, path)
-
-
-def _check_stream(stream: BinaryIO, path: str | Path, content: LineContent) -> None:
-    try:
-        check_head(path, _head(stream), content)
-    except READ_ERRORS as error:
-        raise InputError(f"{path}, after line 0: cannot be read ({error})") from error
+    with open_bytes(path) as stream:
+        try:
+            check_head(path, _head(stream), content)
+        except READ_ERRORS as error:
+            raise InputError(f"{path}, after line 0: cannot be read ({error})") from error
+        yield from decoded_lines(stream, path)
 
 
 def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
-    """Yields the lines of an open stream of bytes like `iter_lines`, and closes the stream unless
-    it is standard input.
+    """Yields the lines of an open stream of bytes like `iter_lines`.
 
     Args:
         stream: unpacked bytes.
@@ -185,8 +152,6 @@ def decoded_lines(stream: BinaryIO, path: str | Path) -> Iterator[str]:
         ) from None
     except READ_ERRORS as error:
         raise InputError(f"{path}, after line {number}: cannot be read ({error})") from error
-    finally:
-        _close(stream)
 
 
 def refuse_repeated_stdin(paths: Sequence[str | Path]) -> None:
@@ -204,19 +169,15 @@ def iter_parallel(paths: Sequence[str | Path]) -> Iterator[list[str]]:
     """
     refuse_repeated_stdin(paths)
     streams = [iter_lines(path, "segments") for path in paths]
-    for number in itertools.count(1):
-        row = [next(stream, None) for stream in streams]
-        lines = [line for line in row if line is not None]
-        if not lines:
-            return
-        if len(lines) < len(row):
+    for lines_before, row in enumerate(itertools.zip_longest(*streams)):
+        if None in row:
             shorter = paths[row.index(None)]
-            longer = paths[row.index(lines[0])]
+            longer = paths[next(place for place, line in enumerate(row) if line is not None)]
             raise InputError(
-                f"{shorter} ends after {number - 1} lines, but {longer} goes on; parallel files need "
-                "equal lengths"
+                f"{shorter} ends after {lines_before} lines, but {longer} goes on; parallel files "
+                "need equal lengths"
             )
-        yield lines
+        yield list(row)
 
 
 def parse_json_object(line: str, where: str) -> JsonObject:

@@ -1,10 +1,14 @@
 """Rows of scores: ``mtmetrics score`` writes one for each segment of each system, and the metric
-``scores:FILE`` reads them, or the scores in a table of another tool."""
+``scores:FILE`` reads them, or the scores in a table of another tool.
 
-import dataclasses
+The columns of our files are ``system``, ``segment`` (from 1), one for each score, and ``unusual`` if
+the segments were checked. For one metric the columns of scores are ``score`` and the names of the
+parts of the score. For several metrics they are ``METRIC`` and ``METRIC PART``. In JSON Lines each of
+these rows begins with ``"kind": "segment"``; rows of another kind are about whole systems."""
+
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any
 
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import FIELDS
@@ -14,120 +18,83 @@ from mtmetrics.io.tables import Row
 
 # Names of columns.
 _KIND, _SYSTEM, _SEGMENT, _UNUSUAL = "kind", "system", "segment", "unusual"
-# Value of the column ``kind`` in rows about a segment.
-_SEGMENT_KIND = "segment"
 
 
-@dataclasses.dataclass(frozen=True)
-class ScoreRow:
-    """The scores of one segment of one system.
+def score_columns(
+    file_format: str, systems: Iterable[str], score_names: Iterable[str], *, with_unusual: bool
+) -> Columns:
+    """Makes the columns of a file of scores.
 
-    The columns of a file are ``system``, ``segment``, one for each entry of `scores`, and
-    ``unusual`` if the segments were checked. In JSON Lines each of these rows begins with
-    ``"kind": "segment"``; rows of another kind are about whole systems.
+    Args:
+        file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
+        systems: names of the systems.
+        score_names: names of the columns of scores.
+        with_unusual: whether rows have the column ``unusual``.
 
-    Attributes:
+    Raises:
+        InputError: the format cannot hold one of the names.
+    """
+    columns = Columns(file_format)
+    # Samples of rows: `Columns` takes names and types from them, and checks the values.
+    for system in systems:
+        columns.add_row(Row("a system", {_SYSTEM: system, _SEGMENT: 1}))
+    columns.add_floats(score_names)
+    if with_unusual:
+        columns.add_row(Row("a segment", {_UNUSUAL: ""}))
+    return columns
+
+
+def score_row(
+    file_format: str,
+    system: str,
+    segment: int,
+    scores: Mapping[str, float | None],
+    unusual: str | None,
+) -> dict[str, object]:
+    """Returns the row of a segment, column -> value.
+
+    Args:
+        file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
         system: name of the system; empty for a single system without a name.
-        segment: number of the segment; None if the file does not number segments. Our files count
-            from 1, those of other tools may count from 0.
-        scores: column -> score; None for a missing score. For one metric the columns are ``score``
-            and the names of the parts of the score. For several metrics they are ``METRIC`` and
-            ``METRIC PART``.
+        segment: number of the segment, from 1.
+        scores: column -> score; None for a missing score.
         unusual: names of unusual traits of the segment, joined by ``+``, such as
             ``looping+length``; empty for none, None if the segment was not checked.
     """
+    row: dict[str, object] = {_KIND: _SEGMENT} if file_format == "jsonl" else {}
+    row |= {_SYSTEM: system, _SEGMENT: segment, **scores}
+    if unusual is not None:
+        row[_UNUSUAL] = unusual
+    return row
 
-    system: str
-    segment: int | None
-    scores: Mapping[str, float | None]
-    unusual: str | None = None
 
-    def to_dict(self, file_format: str) -> dict[str, object]:
-        """Returns the row as a file holds it: column -> value.
+def system_and_segment(row: Row, number_column: str | None) -> tuple[str, int | None]:
+    """Reads which segment a row of a file is about; the file is ours or that of another tool.
 
-        Args:
-            file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
-        """
-        row: dict[str, object] = {}
-        if file_format == "jsonl":
-            row[_KIND] = _SEGMENT_KIND
-        row |= {_SYSTEM: self.system, _SEGMENT: self.segment, **self.scores}
-        if self.unusual is not None:
-            row[_UNUSUAL] = self.unusual
-        return row
+    Args:
+        row: the row.
+        number_column: the column that numbers the segments, see `segment_column`; None if there is
+            no such column.
 
-    @staticmethod
-    def columns(
-        file_format: str, systems: Iterable[str], score_names: Iterable[str], *, with_unusual: bool
-    ) -> Columns:
-        """Makes the columns of a file of such rows.
+    Returns:
+        Name of the system, empty if the row has none; and number of the segment, None without
+        `number_column`. Our files count from 1, those of other tools may count from 0.
 
-        Args:
-            file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
-            systems: names of the systems.
-            score_names: names of the columns of scores.
-            with_unusual: whether rows have the column ``unusual``.
-
-        Raises:
-            InputError: the format cannot hold one of the names.
-        """
-        columns = Columns(file_format, [_KIND] if file_format == "jsonl" else [])
-        # Samples of rows: `Columns` takes names and types from them, and checks the values.
-        for system in systems:
-            columns.add_row(Row("a system", {_SYSTEM: system, _SEGMENT: 1}))
-        columns.add_floats(score_names)
-        if with_unusual:
-            columns.add_row(Row("a segment", {_UNUSUAL: ""}))
-        return columns
-
-    @classmethod
-    def from_row(cls, row: Row, number_column: str | None = _SEGMENT) -> Self | None:
-        """Reads a row of a file, ours or that of another tool.
-
-        Besides the columns of a `ScoreRow`, every column with a number counts as a score. A column
-        that is null or empty counts as a missing score. Columns with other values are left out.
-
-        Args:
-            row: the row.
-            number_column: the column that numbers the segments, see `segment_column`; None if there
-                is no such column.
-
-        Returns:
-            The scores, or None for a row with another ``kind`` than ``segment``: it is about a whole
-            system.
-
-        Raises:
-            InputError: the row has no whole number in `number_column`.
-        """
-        if row.values.get(_KIND, _SEGMENT_KIND) != _SEGMENT_KIND:
-            return None
-        system_column = next(
-            (name for name in row.values if name.lower() in FIELDS["system"]), None
-        )
-        segment = None
-        if number_column is not None:
-            number = row.values.get(number_column)
-            segment = _whole_number(number)
-            if segment is None:
-                raise InputError(
-                    f"{row.where}: the segment {shown_json(number)} is no whole number (column "
-                    f"{number_column!r})"
-                )
-        other_columns = (_KIND, system_column, number_column, _UNUSUAL)
-        scores = {}
-        for name, value in row.values.items():
-            is_missing = value is None or value == ""
-            score = None if is_missing else _number(value)
-            if name not in other_columns and (is_missing or score is not None):
-                scores[name] = score
-        system = None if system_column is None else row.values[system_column]
-        unusual = row.values.get(_UNUSUAL)
-        return cls(
-            system="" if system is None else str(system),
-            segment=segment,
-            scores=scores,
-            unusual=None if unusual is None else str(unusual),
-        )
+    Raises:
+        InputError: the row has no whole number in `number_column`.
+    """
+    system_column = next((name for name in row.values if name.lower() in FIELDS["system"]), None)
+    system = None if system_column is None else row.values[system_column]
+    segment = None
+    if number_column is not None:
+        number = row.values.get(number_column)
+        segment = _whole_number(number)
+        if segment is None:
+            raise InputError(
+                f"{row.where}: the segment {shown_json(number)} is no whole number (column "
+                f"{number_column!r})"
+            )
+    return "" if system is None else str(system), segment
 
 
 # Names that other tools give to the column that numbers the segments, in lower case and without
@@ -149,8 +116,8 @@ def segment_column(first_row: Mapping[str, object], score_column: str) -> str | 
         score_column: the column of the scores, which is left aside.
 
     Returns:
-        The column ``segment`` if the row has one, whatever its value: `ScoreRow.from_row` refuses a
-        bad value. Otherwise the column with the most usual name that holds a whole number; None if
+        The column ``segment`` if the row has one, whatever its value: `system_and_segment` refuses
+        a bad value. Otherwise the column with the most usual name that holds a whole number; None if
         there is no such column.
     """
     columns: dict[str, str] = {}
@@ -165,17 +132,12 @@ def segment_column(first_row: Mapping[str, object], score_column: str) -> str | 
     return None
 
 
-def _whole_number(value: object) -> int | None:
-    """Returns a value as a whole number; None if it is no such number."""
-    number = _number(value)
-    return int(number) if number is not None and number.is_integer() else None
-
-
-def _number(value: Any) -> float | None:
-    """Returns a number, or a text that holds one, as a float; None for any other value."""
+def _whole_number(value: Any) -> int | None:
+    """Returns a number, or a text that holds one, as a whole number; None if it is none."""
     if isinstance(value, bool):
         return None
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
+    return int(number) if number.is_integer() else None

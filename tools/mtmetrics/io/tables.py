@@ -12,17 +12,15 @@ Messages about a row call a column a field, too, since the row may be a JSON obj
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import stat
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtmetrics.checks import language_pair, warn
+from mtmetrics.checks import is_finite_number, is_number, language_pair, warn
 from mtmetrics.errors import InputError
-from mtmetrics.io.cells import Dialect, NumberedCells, find_dialect, iter_cells
+from mtmetrics.io.cells import Dialect, NumberedCells, iter_cells, open_cells
 from mtmetrics.io.columns import (
     COLUMN_NAMES,
     FIELDS,
@@ -43,8 +41,6 @@ from mtmetrics.io.lines import (
 
 if TYPE_CHECKING:
     import pyarrow.parquet
-
-_LARGEST_FLOAT = sys.float_info.max
 
 
 class Row(NamedTuple):
@@ -117,9 +113,7 @@ class Row(NamedTuple):
             InputError: the value is not a finite number.
         """
         value = self.values[column]
-        # Python's JSON reader accepts NaN, Infinity, and whole numbers too large for a float. The
-        # comparison is false for all three.
-        if not is_number(value) or not abs(value) <= _LARGEST_FLOAT:
+        if not is_finite_number(value):
             raise self._type_error(column, "a finite number")
         return float(value)
 
@@ -161,12 +155,6 @@ class Row(NamedTuple):
         return InputError(f"{self.where}, field {column!r}: {needed} is needed, got {value}")
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is an int or a float. A bool does not count, although it is an int in
-    Python."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def jsonl_rows(path: str | Path) -> Iterator[Row]:
     """Yields the rows of a JSON Lines file: one object per line; blank lines are skipped.
 
@@ -204,17 +192,14 @@ class Table:
             that have a value other than null.
         has_names: whether `names` come from the file. Otherwise the file has no header, and
             `open_table` chose them.
-        max_rows: upper bound of the number of rows; None if it is unknown before the rows are read.
-        _read: takes the columns that are needed, or None for all; returns an iterator over the rows.
-            Rows may have more columns than that.
+        _rows: the rows with all their columns.
         schema: the types of the columns of Parquet; None for other files.
     """
 
     path: str | Path
     names: list[str]
     has_names: bool
-    max_rows: int | None
-    _read: Callable[[Sequence[str] | None], Iterator[Row]]
+    _rows: Iterator[Row]
     schema: "pyarrow.Schema | None" = None
 
     def rows(self, text_columns: Sequence[str] = ()) -> Iterator[Row]:
@@ -227,17 +212,7 @@ class Table:
             InputError: a row is damaged, or lacks one of `text_columns`, or has no string there.
                 The message names file and line.
         """
-        return self._checked(self._read(None), text_columns)
-
-    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
-        """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
-        for row in self._checked(self._read(columns), columns):
-            yield [row.values[name] for name in columns]
-
-    @staticmethod
-    def _checked(rows: Iterable[Row], text_columns: Sequence[str]) -> Iterator[Row]:
-        """Yields rows unchanged, after a check of the columns that must hold a string."""
-        for row in rows:
+        for row in self._rows:
             for column in text_columns:
                 if column not in row.values:
                     raise row.missing_error((column,))
@@ -252,12 +227,16 @@ class Table:
                     )
             yield row
 
+    def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
+        """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
+        for row in self.rows(columns):
+            yield [row.values[name] for name in columns]
+
 
 def open_table(
     path: str | Path, default_names: Sequence[str] = ("source", "translation")
 ) -> Table | None:
-    """Opens a file of rows. For `max_rows` it counts the lines of a regular file, so it reads the
-    whole file before the rows are read.
+    """Opens a file of rows.
 
     Args:
         path: Parquet, JSON Lines, CSV with a header, or TSV with or without one. All but Parquet
@@ -291,8 +270,7 @@ def _table_of_parquet(path: str | Path) -> Table:
         path,
         names=schema.names,
         has_names=True,
-        max_rows=max_row_count(path),
-        _read=functools.partial(_parquet_rows, path),
+        _rows=_parquet_rows(path),
         schema=schema,
     )
 
@@ -306,9 +284,7 @@ def _table_of_objects(path: str | Path) -> Table | None:
         path,
         names=[name for name, value in first.values.items() if value is not None],
         has_names=True,
-        # The lines of an array say nothing about the number of its items.
-        max_rows=None if _may_be_array(path) else max_row_count(path),
-        _read=lambda _: itertools.chain([first], rows),
+        _rows=itertools.chain([first], rows),
     )
 
 
@@ -317,22 +293,19 @@ def _table_of_cells(path: str | Path, default_names: Sequence[str]) -> Table | N
     has_table_suffix = lowercase_unpacked_name(path).endswith((".csv", ".tsv"))
     # With other suffixes, content of another format is refused.
     content: LineContent = "any" if has_table_suffix else "cells"
-    dialect, lines = find_dialect(path, iter_lines(path, content))
-    numbered_cells = iter_cells(path, lines, dialect)
+    dialect, numbered_cells = open_cells(path, iter_lines(path, content))
     first_row = next((row for row in numbered_cells if row[1]), None)
     if first_row is None:
         return None
-    line_number, first_cells = first_row
+    _, first_cells = first_row
     if dialect is Dialect.TABS and not is_header(path, first_cells):
         return _table_without_header(path, first_row, numbered_cells, default_names)
     header = header_names(path, first_cells)
-    line_count = max_row_count(path)
     return Table(
         path,
         names=header,
         has_names=True,
-        max_rows=None if line_count is None else line_count - line_number,
-        _read=lambda _: named_rows(path, header, numbered_cells),
+        _rows=named_rows(path, header, numbered_cells),
     )
 
 
@@ -373,8 +346,7 @@ def _table_without_header(
         path,
         names=names,
         has_names=False,
-        max_rows=max_row_count(path),
-        _read=lambda _: _unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
+        _rows=_unnamed_rows(path, names, itertools.chain(first_rows, numbered_cells)),
     )
 
 
@@ -480,81 +452,40 @@ def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
     return schema
 
 
-def _parquet_rows(path: str | Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    """Yields rows with these columns, or with all columns if None. Reads a thousand rows at a time."""
-    read_columns = None if columns is None else list(columns)
+def _parquet_rows(path: str | Path) -> Iterator[Row]:
+    """Yields rows. Reads a thousand at a time."""
     row_number = 0
     with _opened_parquet(path) as file:
-        missing = [name for name in columns or () if name not in file.schema_arrow.names]
-        if missing:
-            raise InputError(
-                f"{path}: no column {missing[0]!r}; the file has: "
-                f"{', '.join(file.schema_arrow.names)}"
-            )
-        for batch in file.iter_batches(batch_size=1000, columns=read_columns):
+        for batch in file.iter_batches(batch_size=1000):
             for row in batch.to_pylist():
                 row_number += 1
                 yield Row(f"{path}, row {row_number}", row)
 
 
-@dataclasses.dataclass(frozen=True)
-class TextTable:
-    """An opened file of rows with a translation, and a source, a reference or both.
+def text_columns(table: Table) -> dict[str, str]:
+    """Finds the columns of a table with a translation, and a source, a reference or both.
 
-    Attributes:
-        fields: the fields of the file, out of source, translation and reference.
-        read: takes some of these fields; returns an iterator over rows, each a list of their texts.
-        max_rows: upper bound of the number of rows; None if it is unknown.
-        is_unambiguous: whether each column holds one field. In a table of two columns without a
-            header, the first column may hold the source or the reference; then both are in `fields`.
-    """
-
-    fields: list[str]
-    read: Callable[[Sequence[str]], Iterator[list[str]]]
-    max_rows: int | None
-    is_unambiguous: bool
-
-
-def open_texts(path: str | Path) -> TextTable | None:
-    """Opens rows with a translation, and a source, a reference or both.
-
-    `COLUMN_NAMES` has the names that their columns may have. Without a header, the order of the
+    `COLUMN_NAMES` has the names that these columns may have. Without a header, the order of the
     columns is source, translation, reference.
 
+    Args:
+        table: the table, opened with the keys of `COLUMN_NAMES` as default names.
+
     Returns:
-        The table, or None if the file is empty; see `open_table`.
+        Field -> column, for source, translation and reference. In a table of two columns without a
+        header, the first column may hold the source or the reference: both fields have it.
 
     Raises:
-        InputError: a column is missing, two columns hold the same field, or `open_table` raises it.
+        InputError: a column is missing, or two columns hold the same field.
     """
-    table = open_table(path, ("source", "translation", "reference"))
-    if table is None:
-        return None
     if table.has_names:
-        column_of_field = column_names(path, table.names)
-        for fields in (("translation",), ("source", "reference")):
-            # Raises InputError if the table has none of these fields.
-            _preferred_column(table, column_of_field, fields)
-    else:
-        column_of_field = _columns_by_position(table)
-
-    def read(fields: Sequence[str]) -> Iterator[list[str]]:
-        return table.texts([column_of_field[field] for field in fields])
-
-    has_all_fields = len(table.names) == 3
-    is_unambiguous = table.has_names or has_all_fields
-    return TextTable(list(column_of_field), read, table.max_rows, is_unambiguous)
-
-
-def _columns_by_position(table: Table) -> dict[str, str]:
-    """Returns the columns of a table without a header: field -> column. `open_texts` named the
-    columns after the fields that they usually hold."""
-    column_of_field = {"source": "source", "translation": "translation"}
+        # Raises InputError if the table has none of these fields.
+        find_text_columns(table, [("translation",), ("source", "reference")])
+        return column_names(table.path, table.names)
     if len(table.names) == 2:
-        # The first column may hold the source or the reference; the metric decides.
-        return column_of_field | {"reference": "source"}
+        return {"source": "source", "translation": "translation", "reference": "source"}
     if len(table.names) == 3:
-        return column_of_field | {"reference": "reference"}
+        return {name: name for name in table.names}
     raise InputError(
         f"{table.path}, line 1: {len(table.names)} column(s), but source TAB translation TAB "
         "reference, or source (or reference) TAB translation are needed, or a header row that "
@@ -578,27 +509,19 @@ def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str
             the same field.
     """
     column_of_field = column_names(table.path, table.names)
-    return [_preferred_column(table, column_of_field, fields) for fields in needed]
-
-
-def _preferred_column(
-    table: Table, column_of_field: Mapping[str, str], fields: Sequence[str]
-) -> str:
-    """Returns the column of the first of these fields that the table has.
-
-    Raises:
-        InputError: the table has none of them.
-    """
-    for field in fields:
-        if field in column_of_field:
-            return column_of_field[field]
-    readable = "; ".join(
-        f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
-    )
-    raise InputError(
-        f"{table.path}: no {' or '.join(fields)}; the first row has {', '.join(table.names)}; what "
-        f"is read is {readable}"
-    )
+    columns = []
+    for fields in needed:
+        present_fields = [field for field in fields if field in column_of_field]
+        if not present_fields:
+            readable = "; ".join(
+                f"{field} ({', '.join(synonyms)})" for field, synonyms in COLUMN_NAMES.items()
+            )
+            raise InputError(
+                f"{table.path}: no {' or '.join(fields)}; the first row has "
+                f"{', '.join(table.names)}; what is read is {readable}"
+            )
+        columns.append(column_of_field[present_fields[0]])
+    return columns
 
 
 def max_row_count(path: str | Path) -> int | None:
@@ -606,26 +529,21 @@ def max_row_count(path: str | Path) -> int | None:
     file.
 
     Returns:
-        The number; None for a pipe, and for a file that cannot be read. Whoever reads the rows gets
-        the error then.
+        The number; None for a pipe, for an array of JSON, and for a file that cannot be read.
+        Whoever reads the rows gets the error then.
     """
     try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
+        if not stat.S_ISREG(Path(path).stat().st_mode) or _may_be_array(path):
             return None
         if _is_parquet(path):
             from pyarrow import parquet
 
             row_count: int = parquet.read_metadata(path).num_rows
             return row_count
-        line_ends = 0
-        last_byte = b"\n"
         with open_bytes(path) as stream:
-            while block := stream.read(2**20):
-                line_ends += block.count(b"\n")
-                last_byte = block[-1:]
+            return sum(1 for _ in stream)
     except (*READ_ERRORS, ValueError):  # InputError and pyarrow.ArrowInvalid are ValueErrors
         return None
-    return line_ends if last_byte == b"\n" else line_ends + 1
 
 
 def word_pair_rows(path: str | Path) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
+from mtmetrics.checks import is_number
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import shown_json
 
@@ -75,7 +76,7 @@ class ValueType:
         elif isinstance(value, dict):
             for key, inner in value.items():
                 self.fields.setdefault(key, ValueType()).add(inner, where, f"{name}.{key}")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif is_number(value):
             self._add_number(value, where, name)
 
     def _add_number(self, value: float, where: str, name: str) -> None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
-from mtmetrics.checks import language_pair, names_of_pair
+from mtmetrics.checks import is_number, language_pair, names_of_pair
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.languages import detokeniser
-from mtmetrics.io.tables import Row, is_number, jsonl_rows
+from mtmetrics.io.tables import Row, jsonl_rows
 from mtmetrics.judgements import Cell, eval_set, metrics_task
 from mtmetrics.judgements.readers import Condition, files_of, read_rows
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from mtmetrics.checks import PAIR_IN_NAMES
+from mtmetrics.checks import PAIR_IN_NAMES, is_number
 from mtmetrics.errors import InputError
-from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.cells import open_cells
 from mtmetrics.io.columns import FIELDS
 from mtmetrics.io.file_kinds import unpacked_name
 from mtmetrics.io.lines import decoded_lines, iter_lines
-from mtmetrics.io.tables import Row, header_names, is_number, jsonl_rows, named_rows
+from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows
 from mtmetrics.judgements import Cell
 from mtmetrics.judgements.metrics_task import read_task, task_level
 
@@ -67,8 +67,7 @@ class Condition(NamedTuple):
 def _headed(path: str | Path, lines: Iterable[str] | None = None) -> Iterator[Row]:
     """The rows of a table with a header, of commas or tabs; rows of nothing but empty cells are
     left out."""
-    dialect, lines = find_dialect(path, iter_lines(path) if lines is None else lines)
-    cells = iter_cells(path, lines, dialect)
+    _, cells = open_cells(path, iter_lines(path) if lines is None else lines)
     first = next((values for _, values in cells if values), None)
     if first is None:
         return

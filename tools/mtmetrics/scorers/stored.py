@@ -13,11 +13,11 @@ import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
 from mtmetrics.errors import InputError
-from mtmetrics.io.cells import find_dialect, iter_cells
+from mtmetrics.io.cells import open_cells
 from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.columns import names_usual_columns
 from mtmetrics.io.lines import iter_lines, shown_json
-from mtmetrics.io.score_rows import ScoreRow, segment_column
+from mtmetrics.io.score_rows import segment_column, system_and_segment
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
 from mtmetrics.io.visible_text import is_blank
 from mtmetrics.models.pool import ModelPool
@@ -57,7 +57,7 @@ class StoredScores(ForeignMetric):
     These files can be read: one number per line; a system and a number per line, separated by a tab
     (``.seg.score`` of mt-metrics-eval); the output of ``sacrebleu --sentence-level``; rows with
     named fields (a table with a header, JSON Lines, Parquet), which are read as
-    `mtmetrics.io.score_rows.ScoreRow`; the JSON of ``comet-score --to_json`` or of
+    `mtmetrics.io.score_rows` says; the JSON of ``comet-score --to_json`` or of
     ``mtmetrics score``.
 
     Args:
@@ -281,18 +281,15 @@ def _read_file(path: Path, key: str | None, in_order: bool) -> Iterator[_StoredS
         table = open_table(path)
         yield from _read_rows(table.rows() if table else iter(()), key, in_order)
     else:
-        dialect, lines = find_dialect(path, iter_lines(path))
-        cells = (
-            (number, [cell.strip() for cell in row])
-            for number, row in iter_cells(path, lines, dialect)
-        )
+        _, rows = open_cells(path, iter_lines(path))
+        cells = ((number, [cell.strip() for cell in row]) for number, row in rows)
         first_line = list(itertools.islice(cells, 1))
         header = first_line[0][1] if first_line else []
         if _find_score_column(header, key) is None and not names_usual_columns(header):
             yield from _read_bare_lines(path, itertools.chain(first_line, cells))
         else:
-            rows = named_rows(path, header_names(path, header), cells)
-            yield from _read_rows(rows, key, in_order)
+            segment_rows = named_rows(path, header_names(path, header), cells)
+            yield from _read_rows(segment_rows, key, in_order)
 
 
 def _read_rows(rows: Iterable[Row], key: str | None, in_order: bool) -> Iterator[_StoredScore]:
@@ -305,10 +302,8 @@ def _read_rows(rows: Iterable[Row], key: str | None, in_order: bool) -> Iterator
     number_column = _number_column(first_row, key, in_order)
     for row in itertools.chain([first_row], segment_rows):
         score_column = _required_score_column(row, key)
-        scores = ScoreRow.from_row(row, number_column)
-        if scores is not None:
-            value = scores.scores.get(score_column, row.values[score_column])
-            yield _StoredScore(scores.system, scores.segment, value, row.where)
+        system, segment = system_and_segment(row, number_column)
+        yield _StoredScore(system, segment, row.values[score_column], row.where)
 
 
 def _number_column(row: Row, key: str | None, in_order: bool) -> str | None:
