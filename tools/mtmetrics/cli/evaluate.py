@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.checks import choice
+from mtmetrics.checks import choice, positive
 from mtmetrics.cli import options
 from mtmetrics.cli.judged_files import judge, judged_files
 from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
-from mtmetrics.cli.plot import COEFFICIENTS, PICTURES, STEPS, STEPS_HELP, WEIGH, check_picture, draw
-from mtmetrics.cli.tune import add_search_options, tune_metric
+from mtmetrics.cli.plot import draw
+from mtmetrics.cli.tune import tune_metric
 from mtmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -160,14 +160,22 @@ def _add_plot_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--draw",
-        choices=PICTURES,
+        choices=("scatter", "bars", "weights"),
         help="with --plot: scatter (scores against judgements), bars (the correlations with "
         "intervals) or weights (the correlation at each weighting of two or three parts of a score, "
         "which is also printed) (default: bars; --layers draws the correlation at each layer)",
     )
-    group.add_argument("--weigh", metavar="A,B[,C]", help=f"with --draw weights: {WEIGH}")
     group.add_argument(
-        "--steps", type=int, default=STEPS, help=f"with --draw weights: {STEPS_HELP}"
+        "--weigh",
+        metavar="A,B[,C]",
+        help="with --draw weights: parts to weigh (default: all; of uscore wmd, pseudo and lm); -A "
+        "turns the sign of one whose low values are good, such as wmd of sentsim: --weigh=-wmd,sss",
+    )
+    group.add_argument(
+        "--steps",
+        type=int,
+        default=10,
+        help="with --draw weights: steps from a weight of 0 to one of 1 (default: %(default)s)",
     )
 
 
@@ -182,7 +190,20 @@ def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
         "judgements, of no test set; writes the options as a preset, a new folder for --preset; "
         "cross-validation says what the choice gains on held-out judgements, with a 95 %% interval",
     )
-    add_search_options(group)
+    group.add_argument(
+        "--try",
+        metavar="OPTION=VALUE,...",
+        dest="tried",
+        action="append",
+        default=[],
+        help="values to try of an option, 'all' for layers; repeatable, chosen one after the "
+        "other, but each encoder is tried at every layer (default: layers, masses, pieces and "
+        "weights, as the metric has them)",
+    )
+    group.add_argument(
+        "--folds", type=int, default=5, help="of the cross-validation (default: %(default)s)"
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace a folder of that name")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -210,7 +231,7 @@ def run(args: argparse.Namespace) -> None:
     args.level = args.level or "segment"
     if args.tuned_preset is not None:
         _refuse_options_beside_tuning(args)
-        tune_metric(args, args.tuned_preset, "--tune", coefficient)
+        tune_metric(args, coefficient)
         return
     if args.tried:  # the values of --try
         raise InputError("--try says which values --tune tries; pass --tune too")
@@ -289,15 +310,18 @@ def _check_preference_curve(args: argparse.Namespace, specs: "list[MetricSpec]")
 def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
     """Checks, before the scoring, that the plot of `args.draw` can be drawn and written."""
     from mtmetrics.reports.figures import check_plot_file
+    from mtmetrics.statistics.correlation import COEFFICIENTS
 
     check_plot_file(args.plot, "--plot")
     if args.level != "segment":
         raise InputError(f"--draw {args.draw} needs judged segments; leave out --level system")
     if args.draw == "weights":
-        choice("coefficient", measure.name, COEFFICIENTS)
+        choice("coefficient", measure.name, tuple(COEFFICIENTS))
         if args.group != "none" or args.column:
             raise InputError("--draw weights: leave out --group and --column")
-    check_picture(args)
+        if len(args.metric or []) > 1:
+            raise InputError("--metric: a plot of weights shows the parts of one metric")
+        positive("steps", args.steps)
 
 
 def _print_table(
