@@ -127,8 +127,7 @@ def run(args: argparse.Namespace) -> None:
                 if args.degenerate == "null":
                     chunk_results = _map_results(MetricResult.with_degenerate_as_nan, chunk_results)
                 writer.add(chunk_results)
-                # Parts of scores take memory. Only a summary needs the parts of all chunks at its end.
-                if not (args.parts and is_summary):
+                if not args.parts:  # they take memory
                     chunk_results = _map_results(MetricResult.without_parts, chunk_results)
                 results_per_chunk.append(chunk_results)
         summaries = []

@@ -228,7 +228,11 @@ def _compared_texts(chunk: "Batch", side: Side) -> list[str]:
 
 @dataclasses.dataclass
 class Writer:
-    """Writes the summaries as a table. Subclasses write segments too, in other formats.
+    """Writes a table or one JSON document, after the last chunk.
+
+    The JSON document of one system and one metric is flat: scores, mean, signature and report.
+    Several systems are a list ``systems`` of such documents, each with a ``name``. Several metrics
+    are a list ``metrics`` of such documents, flat or with ``systems``, each with a ``metric``.
 
     Attributes:
         stream: the open target, of bytes for Parquet, else of text.
@@ -251,86 +255,47 @@ class Writer:
     full_precision: bool
 
     def add(self, results: "Results") -> None:
-        """Receives the results of one chunk: for each metric one result per system. A table shows
-        no segments, so nothing is done here."""
+        """Receives the results of one chunk: for each metric one result per system. Nothing is done
+        here, since the summaries hold the results of all chunks."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Writes the summaries, in the order of metrics and then of systems."""
-        self.stream.write(
-            summary_table(self.output_format, summaries, full_precision=self.full_precision) + "\n"
-        )
+        if self.output_format == "json":
+            document = rounded(self._document(summaries), full_precision=self.full_precision)
+            text = json.dumps(document, ensure_ascii=False, indent=1)
+        else:
+            text = summary_table(self.output_format, summaries, full_precision=self.full_precision)
+        self.stream.write(text + "\n")
 
     def close(self) -> None:
-        """Completes the file; a table is complete already."""
+        """Completes the file; a table and JSON are complete already."""
+
+    def _document(self, summaries: Sequence[Summary]) -> Document:
+        """Returns the scores of all systems according to all metrics, for JSON."""
+        metric_documents = []
+        for metric in self.metrics:
+            system_documents = []
+            for summary in summaries:
+                if summary.metric == metric:
+                    system_documents.append(self._system_document(summary))
+            metric_document: Document = {"metric": metric} if self._has_several_metrics else {}
+            if len(self.systems) == 1:
+                metric_document |= system_documents[0]
+            else:
+                metric_document["systems"] = system_documents
+            metric_documents.append(metric_document)
+        return {"metrics": metric_documents} if self._has_several_metrics else metric_documents[0]
+
+    def _system_document(self, summary: Summary) -> Document:
+        document: Document = {"name": summary.system} if len(self.systems) > 1 else {}
+        document |= summary.result.as_dict(parts=self.with_parts)
+        if self.with_unusual:
+            document["unusual"] = summary.result.unusual_names()
+        return document | summary.as_dict()  # adds "ci"
 
     @property
     def _has_several_metrics(self) -> bool:
         return len(self.metrics) > 1
-
-    def _summary_document(self, summary: Summary, name_key: str = "system") -> Document:
-        """Returns a summary with the name of its system and, if there are several metrics, the name
-        of its metric.
-
-        The documented formats differ in the key of the system: it is "system" in rows, and "name" in
-        JSON and in the metadata of Parquet."""
-        metric = {"metric": summary.metric} if self._has_several_metrics else {}
-        return {name_key: summary.system, **metric, **summary.as_dict()}
-
-
-@dataclasses.dataclass
-class _JsonWriter(Writer):
-    """Writes one JSON document after the last chunk.
-
-    The document of one system and one metric is flat: scores, mean, signature and report. Several
-    systems are a list ``systems`` of such documents, each with a ``name``. Several metrics are a list
-    ``metrics`` of such documents, flat or with ``systems``, each with a ``metric``."""
-
-    _chunks: "list[Results]" = dataclasses.field(default_factory=list, init=False)
-
-    def add(self, results: "Results") -> None:
-        self._chunks.append(results)
-
-    def finish(self, summaries: Sequence[Summary]) -> None:
-        metric_documents = []
-        for index, metric in enumerate(self.metrics):
-            metric_summaries = [summary for summary in summaries if summary.metric == metric]
-            metric_document = self._metric_document(index, metric_summaries)
-            if self._has_several_metrics:
-                metric_document = {"metric": metric} | metric_document
-            metric_documents.append(metric_document)
-        document = (
-            {"metrics": metric_documents} if self._has_several_metrics else metric_documents[0]
-        )
-        json.dump(
-            rounded(document, full_precision=self.full_precision),
-            self.stream,
-            ensure_ascii=False,
-            indent=1,
-        )
-        self.stream.write("\n")
-
-    def _metric_document(self, metric_index: int, summaries: Sequence[Summary]) -> Document:
-        """Returns the scores of all systems according to one metric.
-
-        Args:
-            metric_index: index of the metric in `metrics`.
-            summaries: the summaries of the systems for this metric.
-        """
-        from mtmetrics.scorers.results import join_systems
-
-        results = join_systems([chunk[metric_index] for chunk in self._chunks])
-        documents = []
-        for result, summary in zip(results, summaries, strict=True):
-            document = result.as_dict(parts=self.with_parts)
-            if self.with_unusual:
-                document["unusual"] = result.unusual_names()
-            documents.append(document | summary.as_dict())  # adds "ci"
-        if len(documents) == 1:
-            return documents[0]
-        named_documents = []
-        for system, document in zip(self.systems, documents, strict=True):
-            named_documents.append({"name": system} | document)
-        return {"systems": named_documents}
 
 
 @dataclasses.dataclass
@@ -412,16 +377,25 @@ class _RowsWriter(Writer):
         return itertools.chain.from_iterable(zip(*names_per_system, strict=True))
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        if self.output_format == "parquet" and self._row_writer is not None:
+        if self.output_format == "parquet":
             documents = [self._summary_document(summary, "name") for summary in summaries]
             self._row_writer.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
-        elif self.output_format == "jsonl" and self._row_writer is not None:
+        elif self.output_format == "jsonl":
             for summary in summaries:
-                document = {"kind": "system", **self._summary_document(summary)}
+                document = {"kind": "system", **self._summary_document(summary, "system")}
                 self._row_writer.write([rounded(document, full_precision=self.full_precision)])
         elif self.stream is sys.stdout and not messages.quiet:
             for summary in summaries:
                 print(self._message(summary), file=sys.stderr)
+
+    def _summary_document(self, summary: Summary, name_key: str) -> Document:
+        """Returns a summary with the name of its system and, if there are several metrics, the name
+        of its metric.
+
+        The documented formats differ in the key of the system: it is "system" in rows, and "name" in
+        the metadata of Parquet."""
+        metric = {"metric": summary.metric} if self._has_several_metrics else {}
+        return {name_key: summary.system, **metric, **summary.as_dict()}
 
     def _message(self, summary: Summary) -> str:
         """Returns a summary as a line for standard error."""
@@ -477,12 +451,7 @@ def open_writer(
     full_precision: bool,
 ) -> Iterator[Writer]:
     """Opens a file, or standard output, and yields a writer for it; see `Writer`."""
-    if output_format == "json":
-        writer_class = _JsonWriter
-    elif output_format in SUMMARY_FORMATS:
-        writer_class = Writer
-    else:
-        writer_class = _RowsWriter
+    writer_class = Writer if output_format in (*SUMMARY_FORMATS, "json") else _RowsWriter
     is_binary = output_format == "parquet"
     # Standard output of other formats, Markdown too, is in UTF-8.
     is_for_terminal = output_format == "table"
