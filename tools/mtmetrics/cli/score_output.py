@@ -187,12 +187,12 @@ class LowestSegments:
             compared_texts = _compared_texts(chunk, side)
             result_of_system = dict(zip(self._systems, metric_results, strict=True))
             for system, result in result_of_system.items():
-                translations = chunk.systems[system]
                 candidates = list(self._lowest.get((metric, system), []))
                 scores = result.segments.tolist()
-                for segment in zip(scores, numbers, compared_texts, translations, strict=True):
-                    candidates.append(_ScoredSegment(*segment))
-                candidates = [segment for segment in candidates if not math.isnan(segment.score)]
+                columns = (scores, numbers, compared_texts, chunk.systems[system])
+                for segment in map(_ScoredSegment, *columns):
+                    if not math.isnan(segment.score):
+                        candidates.append(segment)
                 self._lowest[metric, system] = heapq.nsmallest(LOWEST_SEGMENT_COUNT, candidates)
         self._segments_before += len(chunk)
 
@@ -214,8 +214,7 @@ class LowestSegments:
 
 def _compared_texts(chunk: "Batch", side: Side) -> list[str]:
     """Returns the texts of one side for each segment of a chunk, joined to one text."""
-    columns = {"sources": chunk.sources, "references": chunk.references}
-    rows = zip(*(columns[name] or () for name in side.columns), strict=True)
+    rows = zip(*(getattr(chunk, column) for column in side.columns), strict=True)
     compared_texts = []
     for row in rows:
         texts: list[str] = []
@@ -322,59 +321,45 @@ class _RowsWriter(Writer):
         )
 
     def add(self, results: "Results") -> None:
-        numbers_of_column = self._numbers_of_column(results)
+        # For each system one result per metric.
+        results_per_system = list(zip(*results, strict=True))
         if self._row_writer is None:
-            self._row_writer = RowWriter(self.stream, self._file_columns(numbers_of_column))
-        self._row_writer.write(self._segment_rows(numbers_of_column, results))
-        self._segments_before += _segment_count(results)
+            columns = self._file_columns(self._numbers_of_column(results_per_system[0]))
+            self._row_writer = RowWriter(self.stream, columns)
+        rows_per_system = []
+        for system, system_results in zip(self.systems, results_per_system, strict=True):
+            rows_per_system.append(self._rows(system, system_results))
+        # All systems of the first segment, of the second, and so on.
+        rows = itertools.chain.from_iterable(zip(*rows_per_system, strict=True))
+        self._row_writer.write(rows)
+        self._segments_before += len(results[0][0].segments)
 
-    def _segment_rows(
-        self, numbers_of_column: Mapping[str, Sequence[float | None]], results: "Results"
-    ) -> Iterator[Document]:
-        """Yields the rows of a chunk: all systems of the first segment, of the second, and so on."""
-        first = self._segments_before + 1
-        segments = range(first, first + _segment_count(results))
-        row_keys = itertools.product(segments, self.systems)
-        rows_of_numbers = zip(*numbers_of_column.values(), strict=True)
-        unusual = self._unusual(results)
-        rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
-        for (segment, system), numbers, unusual_names in rows:
-            values = dict(zip(numbers_of_column, numbers, strict=True))
-            row = ScoreRow(system, segment, values, unusual_names).to_dict(self.output_format)
-            if self.output_format != "parquet":
-                row = rounded(row, full_precision=self.full_precision)
-            yield row
+    def _rows(self, system: str, results: "Sequence[MetricResult]") -> Iterator[Document]:
+        """Yields the rows of one system for a chunk. `results` has one result per metric."""
+        numbers_of_column = self._numbers_of_column(results)
+        unusual: Sequence[str | None] = [None] * len(results[0].segments)
+        if self.with_unusual:
+            unusual = _unusual_names(results)
+        rows_of_numbers = zip(*numbers_of_column.values(), unusual, strict=True)
+        for segment, (*numbers, names) in enumerate(rows_of_numbers, self._segments_before + 1):
+            scores = dict(zip(numbers_of_column, numbers, strict=True))
+            row = ScoreRow(system, segment, scores, names).to_dict(self.output_format)
+            yield rounded(row, full_precision=self.full_precision)
 
-    def _numbers_of_column(self, results: "Results") -> dict[str, list[float | None]]:
-        """Returns the numbers of a chunk: name of a column -> its numbers, in the order of the rows.
+    def _numbers_of_column(self, results: "Sequence[MetricResult]") -> dict[str, list[float]]:
+        """Returns the numbers of one system for a chunk: name of a column -> its numbers.
 
         With one metric the columns are "score" and the parts. With several metrics each has a
         column of its name, and its parts have columns whose names begin with this name."""
-        import numpy as np
-
-        # Column -> its numbers for each system.
-        arrays_of_column = {}
-        for metric, metric_results in zip(self.metrics, results, strict=True):
-            score_column = metric if self._has_several_metrics else "score"
-            arrays_of_column[score_column] = [result.segments for result in metric_results]
-            parts = metric_results[0].parts if self.with_parts else ()
-            for part in parts:
-                part_column = f"{metric} {part}" if self._has_several_metrics else part
-                arrays_of_column[part_column] = [result.parts[part] for result in metric_results]
         numbers_of_column = {}
-        for column, arrays in arrays_of_column.items():
-            numbers = np.stack(arrays, axis=1).ravel()
-            numbers_of_column[column] = np.where(np.isnan(numbers), None, numbers).tolist()
+        for metric, result in zip(self.metrics, results, strict=True):
+            score_column = metric if self._has_several_metrics else "score"
+            numbers_of_column[score_column] = result.segments.tolist()
+            parts = result.parts if self.with_parts else {}
+            for part, values in parts.items():
+                part_column = f"{metric} {part}" if self._has_several_metrics else part
+                numbers_of_column[part_column] = values.tolist()
         return numbers_of_column
-
-    def _unusual(self, results: "Results") -> Iterable[str | None]:
-        """Returns the names of unusual traits for each row of a chunk; without `with_unusual`, None
-        for each row."""
-        if not self.with_unusual:
-            return itertools.repeat(None, _segment_count(results) * len(self.systems))
-        results_per_system = zip(*results, strict=True)
-        names_per_system = [_unusual_names(system_results) for system_results in results_per_system]
-        return itertools.chain.from_iterable(zip(*names_per_system, strict=True))
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         if self.output_format == "parquet":
@@ -417,26 +402,18 @@ class _RowsWriter(Writer):
             self._row_writer.close()
 
 
-def _segment_count(results: "Results") -> int:
-    """Returns the number of segments of a chunk."""
-    return len(results[0][0].segments)
-
-
 def _unusual_names(results: "Sequence[MetricResult]") -> list[str]:
     """Returns the unusual traits of each segment of a system, as names joined by +.
 
     Args:
-        results: the results of the system, one per metric.
+        results: the results of the system, one per metric. Several metrics may name the same trait,
+            which is shown once.
     """
-    names_per_segment = zip(*(result.unusual_names() for result in results), strict=True)
-    unusual = []
-    for names_per_metric in names_per_segment:
-        names: list[str] = []
-        for joined_names in names_per_metric:
-            names += filter(None, joined_names.split("+"))
-        # Several metrics may name the same trait, which is then shown once.
-        unusual.append("+".join(dict.fromkeys(names)))
-    return unusual
+    unusual = {}
+    for result in results:
+        for name, mask in result.unusual.items():
+            unusual[name] = mask | unusual.get(name, False)
+    return dataclasses.replace(results[0], unusual=unusual).unusual_names()
 
 
 @contextlib.contextmanager
@@ -463,7 +440,7 @@ def open_writer(
             metrics,
             with_parts=with_parts,
             with_unusual=with_unusual,
-            full_precision=full_precision,
+            full_precision=full_precision or is_binary,
         )
         with contextlib.closing(writer):
             yield writer
