@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, positive
-from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.cli.plot import draw
@@ -330,7 +330,7 @@ def _print_table(
     """Prints a table with a row per metric; or, `by_file`, with a row per file of the only metric.
 
     With --draw weights it only draws, which also prints the numbers of the plot."""
-    from mtmetrics.reports.agreement import check_table, remarks, usual_test
+    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
     from mtmetrics.reports.agreement_report import report_files, report_metrics
     from mtmetrics.reports.metric_runs import Entry
 
@@ -342,16 +342,17 @@ def _print_table(
     check_table(measure, test, intervals=intervals)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
-    runs, table = judge(
-        args,
-        entries,
-        files,
-        measure,
-        parts=args.parts,
-        titled_by_part=by_file,
-        test=test,
-        intervals=intervals,
-    )
+    with messages.scoring(len(specs) * sum(map(len, files))):
+        runs, table = judge_entries(
+            entries,
+            files,
+            options.model_pool(args),
+            measure,
+            parts=args.parts,
+            titled_by_part=by_file,
+            test=test,
+            intervals=intervals,
+        )
     warnings = [*runs.notes(), *remarks(table)]
     if args.draw == "weights":
         print_warnings(warnings)

@@ -1,16 +1,12 @@
-"""The judged data that the options of ``evaluate`` name, and metrics run on it."""
+"""The judged data that the options of ``evaluate`` name."""
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from mtmetrics.judgements.judged import Judged
-    from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricRuns
 
 
 def judged_files(args: argparse.Namespace) -> "list[Judged]":
@@ -56,35 +52,6 @@ def _read_systems(args: argparse.Namespace) -> "list[Judged]":
     for path in paths or args.data:
         files += read_judged_systems(path, lang_pair=args.pair)
     return files
-
-
-def judge(
-    args: argparse.Namespace,
-    entries: "Sequence[Entry]",
-    files: "Sequence[Judged]",
-    measure: "Measure",
-    *,
-    parts: bool = False,
-    titled_by_part: bool = False,
-    test: str = "none",
-    intervals: bool = False,
-) -> "tuple[MetricRuns, MetricTable]":
-    """Runs the metrics of rows on judged data, with the models that the arguments name, and shows a
-    bar; see `mtmetrics.reports.agreement.judge_entries`."""
-    from mtmetrics.reports.agreement import judge_entries
-
-    metrics = sum(entry.metric is not None for entry in entries)
-    with messages.scoring(metrics * sum(map(len, files))):
-        return judge_entries(
-            entries,
-            files,
-            options.model_pool(args),
-            measure,
-            parts=parts,
-            titled_by_part=titled_by_part,
-            test=test,
-            intervals=intervals,
-        )
 
 
 def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mtmetrics.cli import messages
 from mtmetrics.cli.options import flag
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 _WARNING = "mtmetrics: warning: "
 # Options of ``mtmetrics evaluate`` that are passed on to the command lines.
 _FORWARDED_OPTIONS = ("device", "dtype", "batch_tokens")
-
-
-class _FinishedCall(NamedTuple):
-    """The result of a command line.
-
-    Attributes:
-        code: exit code.
-        stdout: text on standard output.
-        stderr: text on standard error.
-    """
-
-    code: int
-    stdout: str
-    stderr: str
 
 
 def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
@@ -52,9 +38,9 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     folder.mkdir(exist_ok=True)
     paragraphs, image_links, failures = [], [], 0
     for argv in _command_lines(args, recipe):
-        call = _run(argv)
-        paragraphs += [f"```bash\nmtmetrics {shlex.join(argv)}\n```", _output_paragraph(call)]
-        if call.code == 0:
+        code, output = _run(argv)
+        paragraphs += [f"```bash\nmtmetrics {shlex.join(argv)}\n```", output]
+        if code == 0:
             image_links += _image_links(folder, argv)
         else:
             failures += 1
@@ -113,25 +99,24 @@ def _accepted_options(argv: Sequence[str], forwarded: Sequence[str]) -> list[str
     return [option for option in forwarded if option not in unknown]
 
 
-def _run(argv: Sequence[str]) -> _FinishedCall:
-    """Runs a command line in this process, and then prints its standard error."""
+def _run(argv: Sequence[str]) -> tuple[int, str]:
+    """Runs a command line in this process, and then prints its standard error.
+
+    Returns:
+        The exit code; and for the report the output, or else the error, and the warnings.
+    """
     from mtmetrics.cli.main import main
 
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = main(argv)
     sys.stderr.write(stderr.getvalue())
-    return _FinishedCall(code, stdout.getvalue().strip(), stderr.getvalue().strip())
-
-
-def _output_paragraph(call: _FinishedCall) -> str:
-    """Returns the output of a command line, or its error, and its warnings."""
-    lines = call.stderr.splitlines()
-    output = call.stdout
-    if not output and call.code != 0:
+    lines = stderr.getvalue().strip().splitlines()
+    output = stdout.getvalue().strip()
+    if not output and code != 0:
         output = lines[-1]
     warnings = [line for line in lines if line.startswith(_WARNING)]
-    return "\n\n".join(filter(None, [output, *warnings]))
+    return code, "\n\n".join(filter(None, [output, *warnings]))
 
 
 def _image_links(folder: Path, argv: Sequence[str]) -> list[str]:

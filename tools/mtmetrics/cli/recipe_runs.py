@@ -47,6 +47,12 @@ def run_recipe(args: argparse.Namespace) -> None:
     measure = Measure(args.coefficient or recipe.coefficient, args.group)
     _refuse_options(args, recipe, measure)
     args.level = recipe.level
+    tables = [load_recipe(mean.recipe) for mean in recipe.means.values()] or [recipe]
+    rows = [row for table in tables for row in table.rows]
+    # Raises InputError for metrics, vectors and maps that no row uses.
+    dataclasses.replace(recipe, rows=rows).entries(
+        "paper", _user_metrics(args), _vectors(args), args.maps_of_rows
+    )
     if recipe.means:
         _print_averages(args, recipe, measure)
         return
@@ -167,11 +173,6 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
 
     names = dict.fromkeys(mean.recipe for mean in recipe.means.values())
     recipes = [load_recipe(name) for name in names]
-    # Raises InputError for metrics and vectors that no table uses.
-    rows = [row for table_recipe in recipes for row in table_recipe.rows]
-    dataclasses.replace(recipe, rows=rows).entries(
-        "paper", _user_metrics(args), _vectors(args), args.maps_of_rows
-    )
     tables = {}
     for table_recipe in recipes:
         table_args = argparse.Namespace(**vars(args) | {"level": table_recipe.level})
@@ -199,8 +200,6 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
 def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
     from mtmetrics.reports.agreement_report import report_metrics
 
-    # Raises InputError for metrics and vectors that the table does not use.
-    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
     table = _run_table(args, recipe, measure)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
@@ -240,7 +239,6 @@ def _print_words(args: argparse.Namespace, recipe: "Recipe") -> None:
     from mtmetrics.io.tables import read_word_pairs
     from mtmetrics.probes.word_by_word import judge_words, literal_pairs, report_words
 
-    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
     entries = _entries(args, recipe)
     files = _files_of_recipe(judged_files(args), recipe)
     pairs = []
