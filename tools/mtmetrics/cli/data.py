@@ -13,6 +13,7 @@ from mtmetrics.errors import InputError
 if TYPE_CHECKING:
     from mtmetrics.judgements.eval_set import EvalSet
     from mtmetrics.scorers.side import Side
+    from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +146,6 @@ def pulled(name: str, out: str | None = None) -> Document:
 def run_score(args: argparse.Namespace) -> None:
     """Scores the language pairs one by one with shared models, and prints what was written."""
     from mtmetrics.judgements.eval_set import EvalSet, lang_pairs
-    from mtmetrics.scorers.registry import load_scorer
 
     # Everything is read and checked before the first pair is scored, so that a mistake does not
     # cost an hour.
@@ -153,18 +153,17 @@ def run_score(args: argparse.Namespace) -> None:
     wanted_pairs = []
     for pair in args.pairs:
         wanted_pairs += names_of_pair(pair, available_pairs) or [pair]
-    loader = options.single_scorer_keywords(args)
+    spec = options.single_metric(args)
     jobs = []
     for pair in wanted_pairs or available_pairs:
         eval_set = EvalSet.read(args.folder, pair)
-        jobs.append((eval_set, *_reference_and_side(args.reference, loader, eval_set)))
+        jobs.append((eval_set, *_reference_and_side(args.reference, spec, eval_set)))
     for eval_set, reference, _ in jobs:
         eval_set.metric_files(args.name, reference, overwrite=args.overwrite)
     pool = options.model_pool(args)
     documents = []
     for eval_set, reference, side in messages.progress(jobs, desc="scoring", unit=" pairs"):
-        keywords = loader | {"against": side, "lang_pair": eval_set.lang_pair}
-        scorer = load_scorer(pool=pool, **keywords)
+        scorer = spec.having(against=side).load(pool, eval_set.lang_pair)
         results = scorer.score_systems(
             eval_set.scored_systems(reference),
             sources=eval_set.sources,
@@ -183,13 +182,13 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _reference_and_side(
-    reference_name: str | None, loader: options.ScorerKeywords, eval_set: "EvalSet"
+    reference_name: str | None, spec: "MetricSpec", eval_set: "EvalSet"
 ) -> "tuple[str, Side]":
     """Returns what the metric compares with: mt-metrics-eval's name for it, and the side.
 
     Args:
         reference_name: the reference that the user names.
-        loader: keywords of `load_scorer`.
+        spec: the metric.
         eval_set: the test set.
 
     Raises:
@@ -198,10 +197,10 @@ def _reference_and_side(
     from mtmetrics.judgements.eval_set import SOURCES_ONLY
     from mtmetrics.scorers.registry import find_metric
 
-    metric = find_metric(loader["metric"])
+    metric = find_metric(spec.metric)
     reference = eval_set.reference(reference_name)
     columns = ["sources", *([] if reference is None else ["references"])]
-    side = metric.resolve_side(loader.get("preset"), loader, columns)
+    side = metric.resolve_side(spec.preset, dict(spec.options), columns)
     if side != "source":
         return str(reference), side
     if reference_name is not None:

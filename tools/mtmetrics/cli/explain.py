@@ -144,17 +144,14 @@ def run(args: argparse.Namespace) -> None:
     ranges = _read_ranges(args.segments)
     if args.worst is not None:
         positive("--worst", args.worst)
-    keywords = options.single_scorer_keywords(args)
-    inputs = open_rows(args, [keywords])
+    spec = options.single_metric(args)
+    inputs = open_rows(args, [spec])
     [system], [side] = inputs.systems, inputs.sides
     segments = _read_segments(inputs.rows, ranges, system, side.columns)
     heatmap_paths = _heatmap_paths(args, segments)
-    from mtmetrics.scorers.registry import load_scorer
     from mtmetrics.scorers.words import require_word_scorer
 
-    scorer = require_word_scorer(
-        load_scorer(pool=options.model_pool(args), **keywords | {"against": side})
-    )
+    scorer = require_word_scorer(spec.having(against=side).load(options.model_pool(args), args.lp))
     # A metric that predicts error spans has faults, but no alignment to draw.
     needs_alignment = heatmap_paths or not scorer.can_blame
     if needs_alignment:

@@ -2,9 +2,8 @@
 
 Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
 functions read parsed arguments: `settings_of`, `passed_values`, `mix_weights`, `metric_specs`,
-`scorer_keywords`, `single_scorer_keywords`, `pool_options` and `model_pool`. A command that needs
-another help text or another default for a flag, such as ``--lp`` or ``--format``, defines this flag
-itself.
+`single_metric`, `pool_options` and `model_pool`. A command that needs another help text or another
+default for a flag, such as ``--lp`` or ``--format``, defines this flag itself.
 
 Settings are the fields of a dataclass. Metrics, models and training runs have such classes.
 `add_settings` adds an option for each field, and `settings_of` reads these options."""
@@ -33,9 +32,6 @@ T = TypeVar("T")
 Container = argparse._ActionsContainer
 # Takes a parser for each action of a command, such as ``train encoder`` and ``train lm``.
 Subparsers = argparse._SubParsersAction
-# Keywords of `load_scorer`: ``metric``, ``preset``, ``lang_pair``, ``against``, and settings of the
-# metric.
-ScorerKeywords = dict[str, Any]
 # Values that a setting can have on the command line.
 PlainValue = bool | int | float | str
 # Keywords of `add_argument` for an option that takes one value or several. If the user repeats the
@@ -351,7 +347,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
     Args:
         parser: the parser of the command.
         is_repeatable: whether help says that the user may repeat --metric. A command with one
-            metric reads it with `single_scorer_keywords`, which refuses several.
+            metric reads it with `single_metric`, which refuses several.
     """
     group = parser.add_argument_group("metric")
     repeat_hint = "; pass it once for each metric" if is_repeatable else ""
@@ -435,8 +431,8 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
     return weights
 
 
-def single_scorer_keywords(args: argparse.Namespace) -> ScorerKeywords:
-    """Returns the keywords of `load_scorer`, for a command that takes one metric.
+def single_metric(args: argparse.Namespace) -> "MetricSpec":
+    """Returns the metric that the arguments name, for a command that takes one.
 
     Raises:
         InputError: the arguments name several metrics, or `metric_specs` raises it.
@@ -447,17 +443,7 @@ def single_scorer_keywords(args: argparse.Namespace) -> ScorerKeywords:
             f"--metric {further_specs[0]}: this command takes one metric; score, compare and "
             "evaluate take several"
         )
-    return scorer_keywords(spec, args)
-
-
-def scorer_keywords(spec: "MetricSpec", args: argparse.Namespace) -> ScorerKeywords:
-    """Returns the keywords of `mtmetrics.scorers.registry.load_scorer` for a metric.
-
-    They include the language pair if the command has ``--lp``."""
-    keywords = {"metric": spec.metric, "preset": spec.preset, **dict(spec.options)}
-    if hasattr(args, "lp"):
-        keywords["lang_pair"] = args.lp
-    return keywords
+    return spec
 
 
 def metric_specs(

@@ -14,18 +14,19 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mtmetrics.checks import warn
-from mtmetrics.cli.options import ScorerKeywords
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import column_names
 from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import TextTable, is_json, max_row_count, open_table, open_texts
-from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
+
+if TYPE_CHECKING:
+    from mtmetrics.scorers.spec import MetricSpec
 
 T = TypeVar("T")
 # The texts of a segment: one per column (a list if there are several references), then one
@@ -82,7 +83,7 @@ class _OpenedInput:
     count: int | None
 
 
-def open_rows(args: argparse.Namespace, keywords_of_scorers: Sequence[ScorerKeywords]) -> InputRows:
+def open_rows(args: argparse.Namespace, specs: "Sequence[MetricSpec]") -> InputRows:
     """Opens the input that the options of `mtmetrics.cli.options.add_row_options` name.
 
     Reads the first row at once, so that a missing or empty file is reported before any model is
@@ -90,17 +91,14 @@ def open_rows(args: argparse.Namespace, keywords_of_scorers: Sequence[ScorerKeyw
 
     Args:
         args: parsed arguments.
-        keywords_of_scorers: for each metric the keywords of `load_scorer`.
+        specs: the metrics.
 
     Raises:
         InputError: the input is missing or empty, or lacks what a metric compares with.
     """
-    metrics = [find_metric(keywords["metric"]) for keywords in keywords_of_scorers]
     _require_files(args)
     opened = _open(args)
-    sides = []
-    for metric, keywords in zip(metrics, keywords_of_scorers, strict=True):
-        sides.append(_choose_side(metric, keywords, opened.columns))
+    sides = [_choose_side(spec, opened.columns) for spec in specs]
     columns = [
         column for column in FIELD_OF_COLUMN if any(column in side.columns for side in sides)
     ]
@@ -178,17 +176,16 @@ def _empty_error(path: str) -> InputError:
     return InputError(f"{path}: empty; there is nothing to score")
 
 
-def _choose_side(
-    metric: MetricEntry, keywords: ScorerKeywords, available_columns: Sequence[Column] | None
-) -> Side:
+def _choose_side(spec: "MetricSpec", available_columns: Sequence[Column] | None) -> Side:
     """Returns the side that a metric compares with.
 
     If the columns have no names (`available_columns` is None), the options, a single possible side
     or the preset decide."""
-    is_requested = bool(metric.requested_side(keywords))
+    metric, metric_options = find_metric(spec.metric), dict(spec.options)
+    is_requested = bool(metric.requested_side(metric_options))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
-        return metric.resolve_side(keywords["preset"], keywords, available_columns)
-    chosen_side = metric.explicit_side(keywords["preset"], keywords)
+        return metric.resolve_side(spec.preset, metric_options, available_columns)
+    chosen_side = metric.explicit_side(spec.preset, metric_options)
     if chosen_side is None or chosen_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)

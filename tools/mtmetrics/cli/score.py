@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.base import Scorer
     from mtmetrics.scorers.batch import Batch
     from mtmetrics.scorers.results import MetricResult
+    from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -100,8 +101,8 @@ def run(args: argparse.Namespace) -> None:
     # Metric as the user wrote it -> its specification.
     spec_of_metric = options.metric_specs(args)
     metrics = list(spec_of_metric)
-    keywords_of_scorers = [options.scorer_keywords(spec, args) for spec in spec_of_metric.values()]
-    inputs = open_rows(args, keywords_of_scorers)
+    specs = list(spec_of_metric.values())
+    inputs = open_rows(args, specs)
     side_of_metric = dict(zip(metrics, inputs.sides, strict=True))
     check_target(args.out, "--out")
     from mtmetrics.scorers.results import MetricResult, join_systems, total_report
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
         with_unusual=args.degenerate is not None,  # the only effect of "keep"
         full_precision=args.full_precision,
     ) as writer:
-        scorers = _load(args, keywords_of_scorers, inputs.sides)
+        scorers = _load(args, specs, inputs.sides)
         # For each chunk, for each metric: one result per system.
         results_per_chunk: list[Results] = []
         with messages.scoring(inputs.count * len(inputs.systems) * len(metrics)):
@@ -153,9 +154,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _load(
-    args: argparse.Namespace,
-    keywords_of_scorers: Sequence[options.ScorerKeywords],
-    sides: Sequence[Side],
+    args: argparse.Namespace, specs: "Sequence[MetricSpec]", sides: Sequence[Side]
 ) -> "list[Scorer]":
     """Loads each metric with its options and the side that it compares with: source, reference or
     both.
@@ -163,12 +162,10 @@ def _load(
     Raises:
         InputError: the user passes ``--degenerate floor``, and a metric has no floor score.
     """
-    from mtmetrics.scorers.registry import load_scorer
-
     pool = options.model_pool(args)
     scorers = []
-    for keywords, side in zip(keywords_of_scorers, sides, strict=True):
-        scorer = load_scorer(pool=pool, **keywords | {"against": side})
+    for spec, side in zip(specs, sides, strict=True):
+        scorer = spec.having(against=side).load(pool, args.lp)
         scorer.floor_degenerate = args.degenerate == "floor"
         # Raises InputError only if `floor_degenerate` is set.
         scorer.require_floor()

@@ -65,9 +65,8 @@ def run(args: argparse.Namespace) -> None:
     import uvicorn
 
     from mtmetrics.integrations.service import Service, host_names
-    from mtmetrics.scorers.registry import load_scorer
 
-    scorer = load_scorer(pool=options.model_pool(args), **options.single_scorer_keywords(args))
+    scorer = options.single_metric(args).load(options.model_pool(args), args.lp)
     listening = _listen(args.host, args.port)
     address, port_number, *_ = listening.getsockname()
     service = Service(
