@@ -86,15 +86,15 @@ def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
 
 def _format_default(field: dataclasses.Field) -> str:
     """Formats the default of a setting for help; returns "" for None and False."""
+    if field.name == "dtype":  # the command decides, not the class of settings
+        return f" (default: {_DTYPE_DEFAULT})"
     if field.default is None or field.default is False:
         return ""
     return f" (default: {field.default})"
 
 
 def add_settings(
-    group: Container,
-    fields_of_class: Mapping[str, Iterable[dataclasses.Field]],
-    format_default: Callable[[dataclasses.Field], str] = _format_default,
+    group: Container, fields_of_class: Mapping[str, Iterable[dataclasses.Field]]
 ) -> None:
     """Adds an option for each field of one or several classes of settings.
 
@@ -110,7 +110,6 @@ def add_settings(
         fields_of_class: name of a class of settings, for users, such as the name of a metric -> the
             fields of the class. The metadata of a field holds its `help`, and may hold `usage`, the
             placeholder of the value. The name of a single class is never shown, and may be "".
-        format_default: returns the text that shows the default of a field, after its help.
     """
     fields: dict[str, dataclasses.Field] = {}
     # Name of a field -> help text -> the classes that have this help text.
@@ -118,7 +117,7 @@ def add_settings(
     for class_name, class_fields in fields_of_class.items():
         for field in class_fields:
             fields.setdefault(field.name, field)
-            help_text = field.metadata["help"] + format_default(field)
+            help_text = field.metadata["help"] + _format_default(field)
             classes_by_help.setdefault(field.name, {}).setdefault(help_text, []).append(class_name)
     for name, field in fields.items():
         help_texts = list(classes_by_help[name])
@@ -368,9 +367,9 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
         metavar="SIDE",
         help="compare with the source or the reference, for metrics that can do both",
     )
-    overrides = parser.add_argument_group(PRESET_OVERRIDES_TITLE)
-    # These flags show no default, because the preset decides where the user omits one.
-    add_settings(overrides, settings_with_flags(), format_default=lambda field: "")
+    # Help shows these flags with their texts for a metric, and without a default, because the preset
+    # decides where the user omits one; see `mtmetrics.cli.parser.Parser`.
+    add_settings(parser.add_argument_group(PRESET_OVERRIDES_TITLE), settings_with_flags())
     add_model_options(parser)
 
 
@@ -383,13 +382,7 @@ def add_metric(group: Container, help_text: str) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options for running models: device, number format, batch size, use of the Hub."""
-
-    def format_model_default(field: dataclasses.Field) -> str:
-        # The default of --dtype depends on the command, not on the class of settings.
-        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else _format_default(field)
-
-    group = parser.add_argument_group("models")
-    add_settings(group, {"": dataclasses.fields(Running)}, format_model_default)
+    add_settings(parser.add_argument_group("models"), {"": dataclasses.fields(Running)})
 
 
 def add_mix_option(parser: argparse.ArgumentParser, extra_help: str = "") -> None:
