@@ -23,7 +23,7 @@ from mtmetrics.cli.rows import TextRow, open_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
-from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
 
 if TYPE_CHECKING:
     from mtmetrics.matching.plan import Alignment
@@ -51,19 +51,13 @@ class Segment(NamedTuple):
 
     Attributes:
         number: number of the segment, counted from 1.
-        compared_texts: the text in each column that the metric compares with: "sources" or
-            "references" -> text.
+        compared_texts: the texts that the metric compares with: "source" or "reference" -> text.
         prediction: the translation.
     """
 
     number: int
-    compared_texts: dict[Column, str]
+    compared_texts: dict[str, str]
     prediction: str
-
-    @property
-    def texts_by_field(self) -> dict[str, str]:
-        """The compared texts by "source" or "reference", the names of their fields in the output."""
-        return {FIELD_OF_COLUMN[column]: text for column, text in self.compared_texts.items()}
 
 
 class Explanation(NamedTuple):
@@ -147,7 +141,7 @@ def run(args: argparse.Namespace) -> None:
     spec = options.single_metric(args)
     inputs = open_rows(args, [spec])
     [system], [side] = inputs.systems, inputs.sides
-    segments = _read_segments(inputs.rows, ranges, system, side.columns)
+    segments = _read_segments(inputs.rows, ranges, system, side)
     heatmap_paths = _heatmap_paths(args, segments)
     from mtmetrics.scorers.words import require_word_scorer
 
@@ -160,7 +154,8 @@ def run(args: argparse.Namespace) -> None:
     if heatmap_paths:
         make_folder(heatmap_paths[0].parent)  # all are in one folder
     with messages.scoring(len(segments)):
-        result = scorer.score([segment.prediction for segment in segments], **_columns(segments))
+        predictions = [segment.prediction for segment in segments]
+        result = scorer.score(predictions, **_columns(segments, side))
     # Indices of the segments to explain.
     indices = list(range(len(segments)))
     if args.worst:
@@ -210,7 +205,7 @@ def _read_ranges(text: str | None) -> list[range]:
 
 
 def _read_segments(
-    rows: Iterator[TextRow], ranges: Sequence[range], system: str, columns: Sequence[Column]
+    rows: Iterator[TextRow], ranges: Sequence[range], system: str, side: Side
 ) -> list[Segment]:
     """Returns the segments whose numbers are in one of the ranges. Stops reading after the last one.
 
@@ -222,19 +217,19 @@ def _read_segments(
     number = 0
     for number, (*compared_texts, prediction) in enumerate(itertools.islice(rows, last), 1):
         if any(number in segment_range for segment_range in ranges):
-            text_of_column = dict(zip(columns, compared_texts, strict=True))
-            segments.append(Segment(number, text_of_column, prediction))
+            text_of_field = dict(zip(side.fields, compared_texts, strict=True))
+            segments.append(Segment(number, text_of_field, prediction))
     is_bounded = _ALL_SEGMENTS not in ranges
     if is_bounded and number < last:
         raise InputError(f"--segments: there is no segment {last}; {system} ends after {number}")
     return segments
 
 
-def _columns(segments: Sequence[Segment]) -> dict[Column, list[str]]:
-    """Returns the texts that one or more segments are compared with, by column."""
+def _columns(segments: Sequence[Segment], side: Side) -> dict[Column, list[str]]:
+    """Returns the texts that segments are compared with, by column."""
     return {
-        column: [segment.compared_texts[column] for segment in segments]
-        for column in segments[0].compared_texts
+        column: [segment.compared_texts[FIELD_OF_COLUMN[column]] for segment in segments]
+        for column in side.columns
     }
 
 
@@ -283,7 +278,7 @@ def _explain(
         block_indices = indices[first : first + _SEGMENTS_PER_BLOCK]
         block = [segments[index] for index in block_indices]
         predictions = [segment.prediction for segment in block]
-        columns = _columns(block)
+        columns = _columns(block, scorer.side)
         alignments: Sequence[Alignment | None] = [None] * len(block)
         faults: Sequence[list[Fault] | None] = [None] * len(block)
         if scorer.can_align:
@@ -379,7 +374,7 @@ def _document(explanation: Explanation) -> Document:
     segment = explanation.segment
     document = {
         "segment": segment.number,
-        **segment.texts_by_field,
+        **segment.compared_texts,
         "prediction": segment.prediction,
         "score": explanation.score,
         "parts": explanation.parts,
@@ -394,7 +389,7 @@ def _document(explanation: Explanation) -> Document:
 def _text(explanation: Explanation) -> str:
     """Returns an explained segment for a terminal: its texts with the words at fault marked, the
     matched words, and the worst words."""
-    texts = explanation.segment.texts_by_field
+    texts = dict(explanation.segment.compared_texts)
     texts["translation"] = _marked_prediction(explanation)
     alignment = explanation.alignment
     if alignment is not None:

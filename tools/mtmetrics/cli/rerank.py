@@ -5,21 +5,20 @@ numbered lines. `_with_sources` adds the sources to the latter two."""
 
 import argparse
 import itertools
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_target, open_output, write_report
+from mtmetrics.cli.output import Document, check_target, open_output, rounded, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
 from mtmetrics.io.nbest import read_candidates
 from mtmetrics.io.tables import is_json, jsonl_rows
 
 if TYPE_CHECKING:
-    from mtmetrics.choosing.reranking import Choice, NBest, Reranker
+    from mtmetrics.choosing.reranking import NBest, Reranker
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.spec import MetricSpec
 
@@ -146,7 +145,15 @@ def run(args: argparse.Namespace) -> None:
     )
     remaining_items = messages.progress(items, unit=" lists", desc="choosing")
     _write_choices(args, reranker, itertools.chain([first_item], remaining_items))
-    write_report(args.report, {**report, **_describe(reranker), **pool.about()})
+    mixture = reranker.mixture
+    report |= {
+        **reranker.counts,
+        "mbr": reranker.mbr,
+        "weights": mixture.weights,
+        "metrics": mixture.about(),
+        **pool.about(),
+    }
+    write_report(args.report, report)
     print(f"mtmetrics: {_summary(reranker)}", file=sys.stderr)
 
 
@@ -207,33 +214,15 @@ def _write_choices(
         items_to_write, items_to_rerank = itertools.tee(items)
         choices = reranker.choose(item.candidates for item in items_to_rerank)
         for item, choice in zip(items_to_write, choices, strict=True):
-            row = item.fields | _choice_fields(choice)
+            choice_fields = {
+                "translation": choice.text,
+                "index": choice.index,
+                "score": choice.score,
+                "scores": list(choice.scores),
+            }
+            # Scores of blank candidates are NaN, which becomes None.
+            row = item.fields | rounded(choice_fields, full_precision=True)
             stream.write(choice.text + "\n" if is_text else json_line(row))
-
-
-def _choice_fields(choice: "Choice") -> Document:
-    """Returns the fields of a row about a choice; scores of blank candidates are None."""
-    return {
-        "translation": choice.text,
-        "index": choice.index,
-        "score": _none_if_nan(choice.score),
-        "scores": [_none_if_nan(score) for score in choice.scores],
-    }
-
-
-def _none_if_nan(score: float) -> float | None:
-    return None if math.isnan(score) else score
-
-
-def _describe(reranker: "Reranker") -> Document:
-    """Returns counts, weights and metrics for the report."""
-    mixture = reranker.mixture
-    return {
-        **reranker.counts,
-        "mbr": reranker.mbr,
-        "weights": mixture.weights,
-        "metrics": mixture.about(),
-    }
 
 
 def _summary(reranker: "Reranker") -> str:

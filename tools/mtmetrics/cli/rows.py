@@ -14,7 +14,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.checks import warn
 from mtmetrics.errors import InputError
@@ -32,6 +32,9 @@ T = TypeVar("T")
 # The texts of a segment: one per column (a list if there are several references), then one
 # translation per system.
 TextRow = list[str | list[str]]
+# For n segments: column -> n sources or references (lists where segments have several references),
+# and name of a system -> its n translations.
+SystemOutputs = tuple[dict[Column, list[str | list[str]]], dict[str, list[str]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,18 +54,6 @@ class InputRows:
     rows: Iterator[TextRow]
     count: int
     sides: list[Side]
-
-
-class SystemOutputs(NamedTuple):
-    """Sources, references and the translations of several systems, for n segments.
-
-    Attributes:
-        columns: column -> n sources or references; lists where segments have several references.
-        translations: name of a system -> its n translations.
-    """
-
-    columns: dict[Column, list[str | list[str]]]
-    translations: dict[str, list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,10 +117,8 @@ def read_systems(args: argparse.Namespace) -> SystemOutputs:
     columns = opened.columns or []
     rows = _checked_rows(args, opened, columns)
     texts = [list(column_or_system) for column_or_system in zip(*rows, strict=True)]
-    return SystemOutputs(
-        dict(zip(columns, texts[: len(columns)], strict=True)),
-        dict(zip(opened.systems, texts[len(columns) :], strict=True)),
-    )
+    text_of_column = dict(zip(columns, texts[: len(columns)], strict=True))
+    return text_of_column, dict(zip(opened.systems, texts[len(columns) :], strict=True))
 
 
 def sample_rows(rows: list[T], sample_size: int, seed: int) -> list[T]:
@@ -292,4 +281,4 @@ def _read_systems_of_file(path: str) -> SystemOutputs:
             texts[column].append(row.text(row.required_column(FIELD_OF_COLUMN[column])))
         for system in outputs.values:
             translations.setdefault(system, []).append(outputs.text(system))
-    return SystemOutputs(texts, translations)
+    return texts, translations
