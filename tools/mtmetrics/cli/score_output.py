@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from mtmetrics.scorers.results import MetricResult
     from mtmetrics.statistics.significance import Interval
 
-    # For each metric one result per system.
-    Results = Sequence[Sequence[MetricResult]]
+    # (Metric, system) -> the result of the system according to the metric.
+    Results = Mapping[tuple[str, str], MetricResult]
 
 # Formats that show no segments.
 SUMMARY_FORMATS = ("table", "markdown")
@@ -163,37 +163,28 @@ class LowestSegments:
     """The segments with the lowest scores of each system according to each metric.
 
     Args:
-        systems: names of the systems, in the order of their results. A name may appear twice: then
-            the same translations were passed twice, and their segments are listed once.
+        sides: metric -> the side that it compares with.
     """
 
-    def __init__(self, systems: Sequence[str]) -> None:
-        self._systems = systems
+    def __init__(self, sides: Mapping[str, Side]) -> None:
+        self._sides = sides
         self._segments_before = 0
         # (Metric, system) -> its lowest segments so far, the lowest first.
         self._lowest: dict[tuple[str, str], list[_ScoredSegment]] = {}
 
-    def add(self, chunk: "Batch", sides: Mapping[str, Side], results: "Results") -> None:
-        """Adds the segments of a chunk. Leaves out segments whose score is NaN.
-
-        Args:
-            chunk: the texts of the chunk.
-            sides: metric -> the side that it compares with.
-            results: for each of these metrics the result of each system.
-        """
+    def add(self, chunk: "Batch", results: "Results") -> None:
+        """Adds the segments of a chunk. Leaves out segments whose score is NaN."""
         first = self._segments_before + 1
         numbers = range(first, first + len(chunk))
-        for (metric, side), metric_results in zip(sides.items(), results, strict=True):
-            compared_texts = _compared_texts(chunk, side)
-            result_of_system = dict(zip(self._systems, metric_results, strict=True))
-            for system, result in result_of_system.items():
-                candidates = list(self._lowest.get((metric, system), []))
-                scores = result.segments.tolist()
-                columns = (scores, numbers, compared_texts, chunk.systems[system])
-                for segment in map(_ScoredSegment, *columns):
-                    if not math.isnan(segment.score):
-                        candidates.append(segment)
-                self._lowest[metric, system] = heapq.nsmallest(LOWEST_SEGMENT_COUNT, candidates)
+        for (metric, system), result in results.items():
+            candidates = list(self._lowest.get((metric, system), []))
+            scores = result.segments.tolist()
+            compared_texts = _compared_texts(chunk, self._sides[metric])
+            columns = (scores, numbers, compared_texts, chunk.systems[system])
+            for segment in map(_ScoredSegment, *columns):
+                if not math.isnan(segment.score):
+                    candidates.append(segment)
+            self._lowest[metric, system] = heapq.nsmallest(LOWEST_SEGMENT_COUNT, candidates)
         self._segments_before += len(chunk)
 
     def tables(self, style: str, *, full_precision: bool) -> str:
@@ -236,8 +227,9 @@ class Writer:
     Attributes:
         stream: the open target, of bytes for Parquet, else of text.
         output_format: the format, one of `mtmetrics.cli.output.FORMATS`.
-        systems: names of the systems, in the order of their results.
-        metrics: the metrics, as the user wrote them, in the order of their results.
+        systems: names of the systems. A name may appear twice: then the same translations were
+            passed twice.
+        metrics: the metrics, as the user wrote them.
         with_parts: whether rows and JSON have the parts of the scores. A table shows the parts that
             its results hold.
         with_unusual: whether rows and JSON have the field ``unusual``: the names of unusual traits
@@ -254,8 +246,8 @@ class Writer:
     full_precision: bool
 
     def add(self, results: "Results") -> None:
-        """Receives the results of one chunk: for each metric one result per system. Nothing is done
-        here, since the summaries hold the results of all chunks."""
+        """Receives the results of one chunk. Nothing is done here, since the summaries hold the
+        results of all chunks."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Writes the summaries, in the order of metrics and then of systems."""
@@ -321,38 +313,36 @@ class _RowsWriter(Writer):
         )
 
     def add(self, results: "Results") -> None:
-        # For each system one result per metric.
-        results_per_system = list(zip(*results, strict=True))
         if self._row_writer is None:
-            columns = self._file_columns(self._numbers_of_column(results_per_system[0]))
-            self._row_writer = RowWriter(self.stream, columns)
-        rows_per_system = []
-        for system, system_results in zip(self.systems, results_per_system, strict=True):
-            rows_per_system.append(self._rows(system, system_results))
+            number_columns = self._numbers_of_column(self.systems[0], results)
+            self._row_writer = RowWriter(self.stream, self._file_columns(number_columns))
+        rows_per_system = [self._rows(system, results) for system in self.systems]
         # All systems of the first segment, of the second, and so on.
         rows = itertools.chain.from_iterable(zip(*rows_per_system, strict=True))
         self._row_writer.write(rows)
-        self._segments_before += len(results[0][0].segments)
+        self._segments_before += len(next(iter(results.values())).segments)
 
-    def _rows(self, system: str, results: "Sequence[MetricResult]") -> Iterator[Document]:
-        """Yields the rows of one system for a chunk. `results` has one result per metric."""
-        numbers_of_column = self._numbers_of_column(results)
-        unusual: Sequence[str | None] = [None] * len(results[0].segments)
+    def _rows(self, system: str, results: "Results") -> Iterator[Document]:
+        """Yields the rows of one system for a chunk."""
+        numbers_of_column = self._numbers_of_column(system, results)
+        metric_results = [results[metric, system] for metric in self.metrics]
+        unusual: Sequence[str | None] = [None] * len(metric_results[0].segments)
         if self.with_unusual:
-            unusual = _unusual_names(results)
+            unusual = _unusual_names(metric_results)
         rows_of_numbers = zip(*numbers_of_column.values(), unusual, strict=True)
         for segment, (*numbers, names) in enumerate(rows_of_numbers, self._segments_before + 1):
             scores = dict(zip(numbers_of_column, numbers, strict=True))
             row = ScoreRow(system, segment, scores, names).to_dict(self.output_format)
             yield rounded(row, full_precision=self.full_precision)
 
-    def _numbers_of_column(self, results: "Sequence[MetricResult]") -> dict[str, list[float]]:
+    def _numbers_of_column(self, system: str, results: "Results") -> dict[str, list[float]]:
         """Returns the numbers of one system for a chunk: name of a column -> its numbers.
 
         With one metric the columns are "score" and the parts. With several metrics each has a
         column of its name, and its parts have columns whose names begin with this name."""
         numbers_of_column = {}
-        for metric, result in zip(self.metrics, results, strict=True):
+        for metric in self.metrics:
+            result = results[metric, system]
             score_column = metric if self._has_several_metrics else "score"
             numbers_of_column[score_column] = result.segments.tolist()
             parts = result.parts if self.with_parts else {}
