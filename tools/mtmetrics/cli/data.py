@@ -3,17 +3,17 @@ mt-metrics-eval."""
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, names_of_pair, warn
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, print_json, print_report
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.judgements.eval_set import EvalSet
-    from mtmetrics.scorers.side import Side
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.judgements.eval_set import SOURCES_ONLY, EvalSet, lang_pairs
+from mtmetrics.judgements.public_sets import SUMS, datasets
+from mtmetrics.reports.styles import Grid, Report
+from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -87,9 +87,6 @@ def _add_score(actions: options.Subparsers) -> None:
 
 
 def run_list(args: argparse.Namespace) -> None:
-    from mtmetrics.judgements.public_sets import datasets
-    from mtmetrics.reports.styles import Grid, Report
-
     rows = []
     for dataset in datasets().values():
         files = dataset.files.values()
@@ -109,8 +106,6 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_pull(args: argparse.Namespace) -> None:
-    from mtmetrics.judgements.public_sets import datasets
-
     names = list(datasets())
     print_json({name: pulled(choice("data", name, names), args.out) for name in args.names})
 
@@ -125,8 +120,6 @@ def pulled(name: str, out: str | None = None) -> Document:
     Returns:
         The folder, and the files that were fetched and present.
     """
-    from mtmetrics.judgements.public_sets import SUMS, datasets
-
     dataset = datasets()[name]
     folder = Path(out) / name if out else dataset.cache
     with messages.progress(None, desc=name, unit="B", unit_scale=True) as bar:
@@ -145,8 +138,6 @@ def pulled(name: str, out: str | None = None) -> Document:
 
 def run_score(args: argparse.Namespace) -> None:
     """Scores the language pairs one by one with shared models, and prints what was written."""
-    from mtmetrics.judgements.eval_set import EvalSet, lang_pairs
-
     # Everything is read and checked before the first pair is scored, so that a mistake does not
     # cost an hour.
     available_pairs = lang_pairs(args.folder)
@@ -182,8 +173,8 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _reference_and_side(
-    reference_name: str | None, spec: "MetricSpec", eval_set: "EvalSet"
-) -> "tuple[str, Side]":
+    reference_name: str | None, spec: MetricSpec, eval_set: EvalSet
+) -> tuple[str, Side]:
     """Returns what the metric compares with: mt-metrics-eval's name for it, and the side.
 
     Args:
@@ -194,9 +185,6 @@ def _reference_and_side(
     Raises:
         InputError: the user names a reference, but the metric compares with the sources.
     """
-    from mtmetrics.judgements.eval_set import SOURCES_ONLY
-    from mtmetrics.scorers.registry import find_metric
-
     metric = find_metric(spec.metric)
     reference = eval_set.reference(reference_name)
     columns = ["sources", *([] if reference is None else ["references"])]

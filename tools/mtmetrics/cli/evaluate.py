@@ -8,7 +8,6 @@ the higher score (--agreement)."""
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, positive
 from mtmetrics.cli import messages, options
@@ -16,12 +15,30 @@ from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
 from mtmetrics.cli.plot import draw
+from mtmetrics.cli.recipe_runs import run_recipe
 from mtmetrics.cli.tune import tune_metric
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.reports.agreement import (
+    Measure,
+    MetricTable,
+    check_table,
+    judge_entries,
+    remarks,
+    usual_test,
+)
+from mtmetrics.reports.agreement_report import report_files, report_layers, report_metrics
+from mtmetrics.reports.figures import check_plot_file
+from mtmetrics.reports.human_agreement import (
+    SystemMeans,
+    bare_signature,
+    fit_agreement,
+    write_preset,
+)
+from mtmetrics.reports.metric_runs import Entry
+from mtmetrics.reports.recipes import list_recipes
+from mtmetrics.reports.styles import terminal
+from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.statistics.correlation import COEFFICIENTS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -212,14 +229,10 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         InputError: arguments contradict each other, or data is missing.
     """
-    from mtmetrics.reports.agreement import Measure
-
     if args.recipes:
         _list_recipes()
         return
     if args.recipe is not None:
-        from mtmetrics.cli.recipe_runs import run_recipe
-
         run_recipe(args)
         return
     if not args.data:
@@ -260,9 +273,6 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _list_recipes() -> None:
-    from mtmetrics.reports.recipes import list_recipes
-    from mtmetrics.reports.styles import terminal
-
     print(terminal(list_recipes(), ()))
 
 
@@ -296,7 +306,7 @@ def _refuse_options_beside_tuning(args: argparse.Namespace) -> None:
             )
 
 
-def _check_preference_curve(args: argparse.Namespace, specs: "list[MetricSpec]") -> None:
+def _check_preference_curve(args: argparse.Namespace, specs: list[MetricSpec]) -> None:
     """Checks, before the scoring, that the curve of --agreement can be fitted and written."""
     if args.level != "system" or len(specs) != 1 or args.column:
         raise InputError("--agreement is fitted for one metric and --level system")
@@ -307,11 +317,8 @@ def _check_preference_curve(args: argparse.Namespace, specs: "list[MetricSpec]")
     check_target(args.agreement, "--agreement", overwrite=False, advice="choose another name")
 
 
-def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
+def _check_plot(args: argparse.Namespace, measure: Measure) -> None:
     """Checks, before the scoring, that the plot of `args.draw` can be drawn and written."""
-    from mtmetrics.reports.figures import check_plot_file
-    from mtmetrics.statistics.correlation import COEFFICIENTS
-
     check_plot_file(args.plot, "--plot")
     if args.level != "segment":
         raise InputError(f"--draw {args.draw} needs judged segments; leave out --level system")
@@ -325,15 +332,11 @@ def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
 
 
 def _print_table(
-    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, by_file: bool
+    args: argparse.Namespace, specs: list[MetricSpec], measure: Measure, *, by_file: bool
 ) -> None:
     """Prints a table with a row per metric; or, `by_file`, with a row per file of the only metric.
 
     With --draw weights it only draws, which also prints the numbers of the plot."""
-    from mtmetrics.reports.agreement import check_table, judge_entries, remarks, usual_test
-    from mtmetrics.reports.agreement_report import report_files, report_metrics
-    from mtmetrics.reports.metric_runs import Entry
-
     if args.plot is not None:
         args.draw = args.draw or "bars"
         _check_plot(args, measure)
@@ -373,18 +376,9 @@ def _print_table(
         _write_preference_curve(args, specs[0], table)
 
 
-def _write_preference_curve(
-    args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable"
-) -> None:
+def _write_preference_curve(args: argparse.Namespace, spec: MetricSpec, table: MetricTable) -> None:
     """Fits how often people prefer the system that the only metric of a table scores higher, and
     writes a preset with the curve."""
-    from mtmetrics.reports.human_agreement import (
-        SystemMeans,
-        bare_signature,
-        fit_agreement,
-        write_preset,
-    )
-
     [row] = table.rows
     scores_per_file = zip(table.columns, row.scored.scores, strict=True)
     files = " ".join(Path(path).name for path in args.data)
@@ -398,12 +392,7 @@ def _write_preference_curve(
     print(f"mtmetrics: {message}", file=sys.stderr)
 
 
-def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
-    from mtmetrics.reports.agreement import remarks
-    from mtmetrics.reports.agreement_report import report_layers
-    from mtmetrics.reports.figures import check_plot_file
-    from mtmetrics.reports.metric_runs import Entry
-
+def _compare_layers(args: argparse.Namespace, spec: MetricSpec, measure: Measure) -> None:
     is_drawn = args.plot is not None
     if is_drawn:
         check_plot_file(args.plot, "--plot")
@@ -416,7 +405,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         save_layers(args.plot, studies, f"{spec.metric}, preset {spec.preset}")
 
 
-def _metric_fields(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
+def _metric_fields(args: argparse.Namespace, spec: MetricSpec) -> dict[str, str]:
     """Returns the metric, its preset and the field of the translations, for JSON."""
     preset = {} if spec.preset is None else {"preset": spec.preset}
     return {"metric": spec.metric, **preset, "field": args.field}

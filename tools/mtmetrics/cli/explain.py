@@ -14,22 +14,23 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, check_new, rounded, utf8_output
 from mtmetrics.cli.rows import TextRow, open_rows
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
+from mtmetrics.matching.plan import Alignment
+from mtmetrics.matching.word_errors import LEVELS, Fault, faults_as_dicts, level
+from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.heatmap import draw_alignment, segment_title
+from mtmetrics.reports.styles import decimals
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
-
-if TYPE_CHECKING:
-    from mtmetrics.matching.plan import Alignment
-    from mtmetrics.matching.word_errors import Fault
-    from mtmetrics.scorers.results import MetricResult
-    from mtmetrics.scorers.words import WordScorer
+from mtmetrics.scorers.words import WordScorer, require_word_scorer
 
 _ALL_SEGMENTS = range(1, sys.maxsize)
 # Without --segments or --worst, explain refuses to draw more heatmaps than this.
@@ -74,13 +75,11 @@ class Explanation(NamedTuple):
     segment: Segment
     score: float
     parts: dict[str, float]
-    alignment: "Alignment | None"
-    faults: "list[Fault] | None"
+    alignment: Alignment | None
+    faults: list[Fault] | None
 
     @property
     def title(self) -> str:
-        from mtmetrics.reports.heatmap import segment_title
-
         return segment_title(self.segment.number, self.score, self.parts)
 
 
@@ -143,8 +142,6 @@ def run(args: argparse.Namespace) -> None:
     [system], [side] = inputs.systems, inputs.sides
     segments = _read_segments(inputs.rows, ranges, system, side)
     heatmap_paths = _heatmap_paths(args, segments)
-    from mtmetrics.scorers.words import require_word_scorer
-
     scorer = require_word_scorer(spec.having(against=side).load(options.model_pool(args), args.lp))
     # A metric that predicts error spans has faults, but no alignment to draw.
     needs_alignment = heatmap_paths or not scorer.can_blame
@@ -241,8 +238,6 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
     """
     if args.plot is None:
         return []
-    from mtmetrics.errors import require_extra
-
     require_extra("plot", "--plot")
     if args.segments is None and args.worst is None and len(segments) > _MAX_HEATMAPS:
         advice = f"choose some with --segments, such as 1-{_MAX_HEATMAPS}, or with --worst"
@@ -261,9 +256,9 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
 
 
 def _explain(
-    scorer: "WordScorer",
+    scorer: WordScorer,
     segments: Sequence[Segment],
-    result: "MetricResult",
+    result: MetricResult,
     indices: Sequence[int],
 ) -> Iterator[Explanation]:
     """Explains some of the segments, a block at a time.
@@ -301,14 +296,11 @@ def _explain(
 def _draw(
     explanations: Iterator[Explanation],
     paths: Sequence[Path],
-    scorer: "WordScorer",
+    scorer: WordScorer,
     *,
     special_tokens: bool,
 ) -> Iterator[Explanation]:
     """Saves the heatmap of each explained segment, and yields the explanation unchanged."""
-    from mtmetrics.reports.figures import save_figure
-    from mtmetrics.reports.heatmap import draw_alignment
-
     # The last field is the reference for a metric that compares with both sides.
     axis_names = scorer.side.fields[-1], "translation"
     for explanation, path in zip(explanations, paths, strict=True):
@@ -325,8 +317,8 @@ def _draw(
 
 def _print(
     explanations: Iterator[Explanation],
-    scorer: "WordScorer",
-    result: "MetricResult",
+    scorer: WordScorer,
+    result: MetricResult,
     args: argparse.Namespace,
 ) -> None:
     """Prints the segments in the format of --format, with the signature of the scores."""
@@ -369,8 +361,6 @@ def _write_json(segment_lines: Iterable[str], summary: Document, output_format: 
 
 def _document(explanation: Explanation) -> Document:
     """Returns an explained segment as a JSON object."""
-    from mtmetrics.matching.word_errors import faults_as_dicts
-
     segment = explanation.segment
     document = {
         "segment": segment.number,
@@ -415,11 +405,9 @@ def _text(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _matched_words(alignment: "Alignment") -> str:
+def _matched_words(alignment: Alignment) -> str:
     """Returns each word of a translation with the word that it was matched with, such as
     ``dog ← Hund 0.12``."""
-    from mtmetrics.reports.styles import decimals
-
     matches = []
     for word, partner, value in alignment.without_special_tokens().partners():
         match = f"{partner} {decimals(value, 2)}" if partner else "–"
@@ -429,8 +417,6 @@ def _matched_words(alignment: "Alignment") -> str:
 
 def _legend() -> str:
     """Returns the legend for the marks and numbers of words at fault."""
-    from mtmetrics.matching.word_errors import LEVELS
-
     levels = []
     for bound, name, (before, after) in zip(
         LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True
@@ -450,8 +436,6 @@ def _marks() -> tuple[tuple[str, str], ...]:
 
 def _marked_prediction(explanation: Explanation) -> str:
     """Returns the translation with marks around its words at fault."""
-    from mtmetrics.matching.word_errors import level
-
     prediction = explanation.segment.prediction
     marks = _marks()
     marked, end_before = "", 0

@@ -1,15 +1,13 @@
 """The judged data that the options of ``evaluate`` name."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from mtmetrics.errors import InputError, require_extra
+from mtmetrics.judgements.judged import Judged, read_judged, read_judged_systems
+from mtmetrics.judgements.readers import Condition
 
-if TYPE_CHECKING:
-    from mtmetrics.judgements.judged import Judged
 
-
-def judged_files(args: argparse.Namespace) -> "list[Judged]":
+def judged_files(args: argparse.Namespace) -> list[Judged]:
     """Reads all files before the first is scored, so that a bad line in the last one does not cost
     an hour.
 
@@ -28,18 +26,14 @@ def judged_files(args: argparse.Namespace) -> "list[Judged]":
     return files
 
 
-def _read_segments(args: argparse.Namespace) -> "list[Judged]":
-    from mtmetrics.judgements.judged import read_judged
-
+def _read_segments(args: argparse.Namespace) -> list[Judged]:
     files = []
     for path in args.data:
         files += read_judged(path, lang_pair=args.pair, prediction_field=args.field)
     return files
 
 
-def _read_systems(args: argparse.Namespace) -> "list[Judged]":
-    from mtmetrics.judgements.judged import read_judged_systems
-
+def _read_systems(args: argparse.Namespace) -> list[Judged]:
     if args.field != "translation":
         raise InputError(
             f"--field {args.field}: is of judged segments; whole systems have their translations "
@@ -54,7 +48,7 @@ def _read_systems(args: argparse.Namespace) -> "list[Judged]":
     return files
 
 
-def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
+def _chosen_rows(files: list[Judged], where: str) -> list[Judged]:
     """Returns the rows for which a condition holds.
 
     A file without the field of the condition keeps all rows; a file whose rows all fail is left
@@ -63,8 +57,6 @@ def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
     Raises:
         InputError: no file has the field, or the condition holds for no row.
     """
-    from mtmetrics.judgements.readers import Condition
-
     condition = Condition.parse(where)
     field = condition.field
     if not any(field in file.rows for file in files):

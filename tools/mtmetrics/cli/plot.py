@@ -3,15 +3,14 @@
 import argparse
 import dataclasses
 import sys
-from typing import TYPE_CHECKING
 
 from mtmetrics.cli.output import print_report, print_warnings
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.reports.agreement import MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricRuns
-    from mtmetrics.reports.plots import Bar
+from mtmetrics.reports import figures, plots
+from mtmetrics.reports.agreement import MetricTable
+from mtmetrics.reports.metric_runs import Entry, MetricRuns
+from mtmetrics.reports.plots import Bar
+from mtmetrics.scorers.uscore import WORD_PARTS
 
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every "
@@ -22,9 +21,9 @@ _DEVELOPMENT = (
 def draw(
     args: argparse.Namespace,
     path: str,
-    runs: "MetricRuns",
-    entries: "list[Entry]",
-    table: "MetricTable",
+    runs: MetricRuns,
+    entries: list[Entry],
+    table: MetricTable,
 ) -> None:
     """Draws the picture that the arguments name, and prints the numbers of one of weights."""
     if args.draw == "scatter":
@@ -35,9 +34,7 @@ def draw(
         _draw_weights(args, path, runs, entries[0], table)
 
 
-def _draw_scatter(table: "MetricTable", path: str) -> None:
-    from mtmetrics.reports import figures, plots
-
+def _draw_scatter(table: MetricTable, path: str) -> None:
     panels = {}
     for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True)):
         human = column.judgements["human"]
@@ -48,9 +45,7 @@ def _draw_scatter(table: "MetricTable", path: str) -> None:
     figures.save_figure(plots.draw_scatter(panels), path)
 
 
-def _draw_bars(table: "MetricTable", path: str) -> None:
-    from mtmetrics.reports import figures, plots
-
+def _draw_bars(table: MetricTable, path: str) -> None:
     bars, groups = bars_of(table)
     figure = plots.draw_bars(
         bars, groups, title="95 % bootstrap intervals", y_label=_agreement(table)
@@ -58,11 +53,9 @@ def _draw_bars(table: "MetricTable", path: str) -> None:
     figures.save_figure(figure, path)
 
 
-def bars_of(table: "MetricTable") -> "tuple[dict[str, list[Bar]], list[str]]":
+def bars_of(table: MetricTable) -> tuple[dict[str, list[Bar]], list[str]]:
     """Returns the bars of each row that could be run, and the names of their groups: the columns
     and, of several columns, their mean."""
-    from mtmetrics.reports.plots import Bar
-
     has_mean = len(table.labels) > 1
     bars = {}
     for row in table.rows:
@@ -79,10 +72,8 @@ def bars_of(table: "MetricTable") -> "tuple[dict[str, list[Bar]], list[str]]":
 
 
 def _draw_weights(
-    args: argparse.Namespace, path: str, runs: "MetricRuns", entry: "Entry", table: "MetricTable"
+    args: argparse.Namespace, path: str, runs: MetricRuns, entry: Entry, table: MetricTable
 ) -> None:
-    from mtmetrics.reports import figures, plots
-
     parts = _chosen_parts(args.weigh, *runs.with_parts(entry))
     coefficient = table.measure.name
     grids = {}
@@ -101,7 +92,7 @@ def _draw_weights(
     print_warnings([_DEVELOPMENT])
 
 
-def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[Entry]":
+def _chosen_parts(names: str | None, score: Entry, *parts: "Entry") -> list[Entry]:
     """Returns the parts to weigh, as rows of their own.
 
     Args:
@@ -112,8 +103,6 @@ def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[E
     Raises:
         InputError: these are not two or three different parts.
     """
-    from mtmetrics.scorers.uscore import WORD_PARTS
-
     available = [part.part for part in parts]
     if names is not None:
         chosen = [name.strip() for name in names.split(",")]
@@ -138,5 +127,5 @@ def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[E
     ]
 
 
-def _agreement(table: "MetricTable") -> str:
+def _agreement(table: MetricTable) -> str:
     return f"{table.measure.name} with human judgements"

@@ -8,22 +8,31 @@ import argparse
 import functools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import numpy as np
 
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, print_report
 from mtmetrics.cli.rows import sample_rows
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from mtmetrics.models.pool import ModelPool
-    from mtmetrics.reports.styles import Grid
-    from mtmetrics.scorers.base import Scorer
-    from mtmetrics.scorers.results import MetricResult
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.io.lines import iter_parallel
+from mtmetrics.io.tables import find_text_columns, open_table, read_word_pairs
+from mtmetrics.mining.word_level import words_from_sentences
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.probes import probing
+from mtmetrics.probes.probing import bare_words
+from mtmetrics.probes.robustness import CHANGES, robustness, robustness_table
+from mtmetrics.reports import figures, plots
+from mtmetrics.reports.figures import check_plot_file
+from mtmetrics.reports.metric_runs import SCORE
+from mtmetrics.reports.styles import Grid, Report
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.training.corpus import read_pairs
 
 T = TypeVar("T")
 
@@ -165,10 +174,6 @@ def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
 
 
 def _run_preference(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import probing
-    from mtmetrics.reports import figures, plots
-    from mtmetrics.reports.metric_runs import SCORE
-
     rows = _sample(_read_rows(args, args.predictions), args)
     sources, references, *user_texts = map(list, zip(*rows, strict=True))
     modified = {"random order": [probing.random_order(text, args.seed) for text in references]}
@@ -197,16 +202,10 @@ def _run_preference(args: argparse.Namespace) -> None:
         figures.save_figure(plots.draw_preferences(preferences, title=title), args.plot)
 
 
-def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
+def _word_pairs(args: argparse.Namespace, pool: ModelPool) -> list[tuple[str, str]]:
     """Returns words and their translations, from lists and from parallel text."""
-    from mtmetrics.io.tables import read_word_pairs
-    from mtmetrics.probes.probing import bare_words
-
     word_pairs = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
-        from mtmetrics.mining.word_level import words_from_sentences
-        from mtmetrics.training.corpus import read_pairs
-
         rows, _ = read_pairs(args.parallel)
         word_pairs += words_from_sentences(
             [(bare_words(row.source), bare_words(row.target)) for row in rows],
@@ -222,10 +221,6 @@ def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
 
 
 def _run_matching(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import probing
-    from mtmetrics.reports import figures, plots
-    from mtmetrics.reports.metric_runs import SCORE
-
     pairs = _sample(probing.distinct_pairs(_read_rows(args)), args)
     sources, targets = map(list, zip(*pairs, strict=True))
     pool = options.model_pool(args)
@@ -251,12 +246,10 @@ def _run_matching(args: argparse.Namespace) -> None:
 
 
 def _candidates(
-    args: argparse.Namespace, sources: list[str], targets: list[str], pool: "ModelPool"
-) -> "np.ndarray":
+    args: argparse.Namespace, sources: list[str], targets: list[str], pool: ModelPool
+) -> np.ndarray:
     """Returns an (n, k) array: for each source the indices of k targets, which include its
     translation."""
-    from mtmetrics.probes import probing
-
     if args.nearest is None:
         return probing.random_candidates(len(sources), args.candidates, args.seed)
     encoder = pool.sentence_encoder(args.nearest)
@@ -268,9 +261,6 @@ def _candidates(
 
 
 def _run_robustness(args: argparse.Namespace) -> None:
-    from mtmetrics.probes.robustness import CHANGES, robustness, robustness_table
-    from mtmetrics.reports.metric_runs import SCORE
-
     sources, references = map(list, zip(*_sample(_read_rows(args), args), strict=True))
     spec, scorer = _load_metric(args, options.model_pool(args))
     target_language = _languages(args)[1] or "en"
@@ -295,11 +285,7 @@ def _read_rows(
     Raises:
         InputError: there are no rows, or options contradict each other.
     """
-    from mtmetrics.io.lines import iter_parallel
-
     if getattr(args, "plot", None) is not None:
-        from mtmetrics.reports.figures import check_plot_file
-
         check_plot_file(args.plot, "--plot")
     paths = [args.sources, args.references]
     has_file = args.file is not None
@@ -319,8 +305,6 @@ def _read_rows(
 def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
     """Yields the source and the human translation of each row: the column reference, or translation
     in a file without it."""
-    from mtmetrics.io.tables import find_text_columns, open_table
-
     table = open_table(path, ("source", "reference"))
     if table is None:
         return iter(())
@@ -337,10 +321,8 @@ def _sample(rows: list[T], args: argparse.Namespace) -> list[T]:
     return sample_rows(rows, positive("--sentences", args.sentences), args.seed)
 
 
-def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> "tuple[MetricSpec, Scorer]":
+def _load_metric(args: argparse.Namespace, pool: ModelPool) -> tuple[MetricSpec, Scorer]:
     """Loads the metric. It compares with the source if it supports that."""
-    from mtmetrics.scorers.registry import find_metric
-
     spec = options.single_metric(args)
     metric = find_metric(spec.metric)
     if "source" in metric.sides:
@@ -349,11 +331,11 @@ def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> "tuple[MetricSp
     return spec, spec.load(pool, args.lp)
 
 
-def _title(spec: "MetricSpec") -> str:
+def _title(spec: MetricSpec) -> str:
     return spec.metric if spec.preset is None else f"{spec.metric}, preset {spec.preset}"
 
 
-def _describe(spec: "MetricSpec", args: argparse.Namespace, sentence_count: int) -> Document:
+def _describe(spec: MetricSpec, args: argparse.Namespace, sentence_count: int) -> Document:
     """Returns the fields that the JSON documents of all probes share."""
     return {
         "metric": spec.metric,
@@ -363,13 +345,9 @@ def _describe(spec: "MetricSpec", args: argparse.Namespace, sentence_count: int)
     }
 
 
-def _print(
-    args: argparse.Namespace, document: Document, scored: "MetricResult", table: "Grid"
-) -> None:
+def _print(args: argparse.Namespace, document: Document, scored: MetricResult, table: Grid) -> None:
     """Prints a JSON document or a table, with the signature of the scores.
 
     `scored` has the scores of the texts of the probe."""
-    from mtmetrics.reports.styles import Report
-
     document |= {"signature": scored.signature, "report": scored.report.as_dict()}
     print_report(Report(document, [table], [table, scored.signature]), args)

@@ -8,21 +8,19 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mtmetrics.cli import messages
+from mtmetrics.cli.main import build_parser, main
 from mtmetrics.cli.options import flag
 from mtmetrics.errors import InputError, MTMetricsError
-
-if TYPE_CHECKING:
-    from mtmetrics.reports.recipes import Recipe
+from mtmetrics.reports.recipes import Recipe
 
 _WARNING = "mtmetrics: warning: "
 # Options of ``mtmetrics evaluate`` that are passed on to the command lines.
 _FORWARDED_OPTIONS = ("device", "dtype", "batch_tokens")
 
 
-def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
+def run_calls(args: argparse.Namespace, recipe: Recipe) -> list[str]:
     """Runs the command lines of a figure. If one fails, its error is printed, and the others still
     run.
 
@@ -52,7 +50,7 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     return [*paragraphs, *image_links]
 
 
-def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]]:
+def _command_lines(args: argparse.Namespace, recipe: Recipe) -> list[list[str]]:
     """Returns the arguments of each command line, with the data and options of the evaluation."""
     preset = args.preset or "paper"
     folders = args.data or []
@@ -93,8 +91,6 @@ def _forwarded_options(args: argparse.Namespace) -> list[str]:
 
 def _accepted_options(argv: Sequence[str], forwarded: Sequence[str]) -> list[str]:
     """Returns the forwarded options that a command has; ``train``, for example, has no --dtype."""
-    from mtmetrics.cli.main import build_parser
-
     _, unknown = build_parser(argv[0]).parse_known_args([*argv, *forwarded])
     return [option for option in forwarded if option not in unknown]
 
@@ -105,8 +101,6 @@ def _run(argv: Sequence[str]) -> tuple[int, str]:
     Returns:
         The exit code; and for the report the output, or else the error, and the warnings.
     """
-    from mtmetrics.cli.main import main
-
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = main(argv)

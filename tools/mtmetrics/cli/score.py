@@ -6,7 +6,6 @@ a table or one JSON document.
 import argparse
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import FORMATS, check_target, pick_format
@@ -17,18 +16,23 @@ from mtmetrics.cli.score_output import (
     LOWEST_SEGMENT_COUNT,
     SUMMARY_FORMATS,
     LowestSegments,
+    Results,
     Summary,
     open_writer,
     summary_table,
 )
 from mtmetrics.errors import InputError
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import (
+    column_batches,
+    join_results,
+    join_turns,
+    segments_per_batch,
+    total_report,
+)
 from mtmetrics.scorers.side import Side
-
-if TYPE_CHECKING:
-    from mtmetrics.cli.score_output import Results
-    from mtmetrics.scorers.base import Scorer
-    from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -104,8 +108,6 @@ def run(args: argparse.Namespace) -> None:
     specs = list(spec_of_metric.values())
     inputs = open_rows(args, specs)
     check_target(args.out, "--out")
-    from mtmetrics.scorers.results import join_results, total_report
-
     lowest_segments = LowestSegments(dict(zip(metrics, inputs.sides, strict=True)))
     with open_writer(
         args.out,
@@ -151,8 +153,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _load(
-    args: argparse.Namespace, specs: "Sequence[MetricSpec]", sides: Sequence[Side]
-) -> "list[Scorer]":
+    args: argparse.Namespace, specs: Sequence[MetricSpec], sides: Sequence[Side]
+) -> list[Scorer]:
     """Loads each metric with its options and the side that it compares with: source, reference or
     both.
 
@@ -171,8 +173,8 @@ def _load(
 
 
 def _scored_chunks(
-    scorers: "Mapping[str, Scorer]", inputs: InputRows
-) -> "Iterator[tuple[Batch, Results]]":
+    scorers: Mapping[str, Scorer], inputs: InputRows
+) -> Iterator[tuple[Batch, Results]]:
     """Scores the input chunk by chunk.
 
     A chunk holds the segments that are read together. All metrics score a chunk before the next is
@@ -182,9 +184,6 @@ def _scored_chunks(
     Yields:
         The texts of a chunk, and the results of each metric and system.
     """
-    from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import column_batches, join_turns, segments_per_batch
-
     columns, systems = inputs.columns, inputs.systems
     batch_sizes = [scorer.batch_segments for scorer in scorers.values()]
     texts_per_segment = len(columns) + len(systems)

@@ -12,21 +12,22 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
+
+import numpy as np
 
 from mtmetrics.cli import messages
 from mtmetrics.cli.output import Document, open_output, rounded
 from mtmetrics.io.row_writer import Columns, RowWriter
 from mtmetrics.io.score_rows import ScoreRow
+from mtmetrics.reports.styles import STYLES, decimals, one_line
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.scorers.side import Side
+from mtmetrics.statistics.significance import NO_INTERVAL, Interval, bootstrap_interval
 
-if TYPE_CHECKING:
-    from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import MetricResult
-    from mtmetrics.statistics.significance import Interval
-
-    # (Metric, system) -> the result of the system according to the metric.
-    Results = Mapping[tuple[str, str], MetricResult]
+# (Metric, system) -> the result of the system according to the metric.
+Results = Mapping[tuple[str, str], MetricResult]
 
 # Formats that show no segments.
 SUMMARY_FORMATS = ("table", "markdown")
@@ -57,25 +58,19 @@ class Summary:
 
     metric: str
     system: str
-    result: "MetricResult"
+    result: MetricResult
     with_interval: bool
 
     @functools.cached_property
-    def interval(self) -> "Interval | None":
+    def interval(self) -> Interval | None:
         """The 95 % bootstrap interval of the mean over the segments that have a score. None if no
         segment has one, or `bootstrap_interval` returns None, for too few segments."""
-        import numpy as np
-
-        from mtmetrics.statistics.significance import bootstrap_interval
-
         scores = self.result.segments[~np.isnan(self.result.segments)]
         return bootstrap_interval(scores) if scores.size else None
 
     @property
     def part_means(self) -> dict[str, float]:
         """Name of a part of the score -> its mean over the segments."""
-        import numpy as np
-
         return {name: float(np.nanmean(values)) for name, values in self.result.parts.items()}
 
     def as_dict(self) -> Document:
@@ -96,9 +91,6 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
         summaries: the rows.
         full_precision: whether numbers have all digits.
     """
-    from mtmetrics.reports.styles import STYLES, one_line
-    from mtmetrics.statistics.significance import NO_INTERVAL
-
     has_several_metrics = len({summary.metric for summary in summaries}) > 1
     part_names = list(dict.fromkeys(name for summary in summaries for name in summary.part_means))
     reports = [summary.result.report.as_dict() for summary in summaries]
@@ -132,12 +124,10 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
 
 
 def _number(value: float, full_precision: bool) -> str:
-    from mtmetrics.reports.styles import decimals
-
     return repr(value) if full_precision else decimals(value, 4)
 
 
-def _interval(interval: "Interval | None", full_precision: bool) -> str:
+def _interval(interval: Interval | None, full_precision: bool) -> str:
     if interval is None:
         return "none"
     return f"[{_number(interval.low, full_precision)}, {_number(interval.high, full_precision)}]"
@@ -172,7 +162,7 @@ class LowestSegments:
         # (Metric, system) -> its lowest segments so far, the lowest first.
         self._lowest: dict[tuple[str, str], list[_ScoredSegment]] = {}
 
-    def add(self, chunk: "Batch", results: "Results") -> None:
+    def add(self, chunk: Batch, results: Results) -> None:
         """Adds the segments of a chunk. Leaves out segments whose score is NaN."""
         first = self._segments_before + 1
         numbers = range(first, first + len(chunk))
@@ -189,8 +179,6 @@ class LowestSegments:
 
     def tables(self, style: str, *, full_precision: bool) -> str:
         """Returns a table for each metric and system."""
-        from mtmetrics.reports.styles import STYLES
-
         blocks = []
         for (metric, system), segments in self._lowest.items():
             table = [["segment", "score", "compared with", "translation"]]
@@ -203,7 +191,7 @@ class LowestSegments:
         return "\n\n".join(blocks)
 
 
-def _compared_texts(chunk: "Batch", side: Side) -> list[str]:
+def _compared_texts(chunk: Batch, side: Side) -> list[str]:
     """Returns the texts of one side for each segment of a chunk, joined to one text."""
     rows = zip(*(getattr(chunk, column) for column in side.columns), strict=True)
     compared_texts = []
@@ -245,7 +233,7 @@ class Writer:
     with_unusual: bool
     full_precision: bool
 
-    def add(self, results: "Results") -> None:
+    def add(self, results: Results) -> None:
         """Receives the results of one chunk. Nothing is done here, since the summaries hold the
         results of all chunks."""
 
@@ -312,7 +300,7 @@ class _RowsWriter(Writer):
             self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
         )
 
-    def add(self, results: "Results") -> None:
+    def add(self, results: Results) -> None:
         if self._row_writer is None:
             number_columns = self._numbers_of_column(self.systems[0], results)
             self._row_writer = RowWriter(self.stream, self._file_columns(number_columns))
@@ -322,7 +310,7 @@ class _RowsWriter(Writer):
         self._row_writer.write(rows)
         self._segments_before += len(next(iter(results.values())).segments)
 
-    def _rows(self, system: str, results: "Results") -> Iterator[Document]:
+    def _rows(self, system: str, results: Results) -> Iterator[Document]:
         """Yields the rows of one system for a chunk."""
         numbers_of_column = self._numbers_of_column(system, results)
         metric_results = [results[metric, system] for metric in self.metrics]
@@ -335,7 +323,7 @@ class _RowsWriter(Writer):
             row = ScoreRow(system, segment, scores, names).to_dict(self.output_format)
             yield rounded(row, full_precision=self.full_precision)
 
-    def _numbers_of_column(self, system: str, results: "Results") -> dict[str, list[float]]:
+    def _numbers_of_column(self, system: str, results: Results) -> dict[str, list[float]]:
         """Returns the numbers of one system for a chunk: name of a column -> its numbers.
 
         With one metric the columns are "score" and the parts. With several metrics each has a
@@ -374,8 +362,6 @@ class _RowsWriter(Writer):
 
     def _message(self, summary: Summary) -> str:
         """Returns a summary as a line for standard error."""
-        from mtmetrics.statistics.significance import NO_INTERVAL
-
         metric = f" {summary.metric}:" if self._has_several_metrics else ""
         mean = rounded(summary.result.system, full_precision=self.full_precision)
         interval = ""
@@ -392,7 +378,7 @@ class _RowsWriter(Writer):
             self._row_writer.close()
 
 
-def _unusual_names(results: "Sequence[MetricResult]") -> list[str]:
+def _unusual_names(results: Sequence[MetricResult]) -> list[str]:
     """Returns the unusual traits of each segment of a system, as names joined by +.
 
     Args:

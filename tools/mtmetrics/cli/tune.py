@@ -6,6 +6,9 @@ from mtmetrics.cli import messages, options
 from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.errors import InputError
+from mtmetrics.reports.tuning import default_values_to_try, report_tuning, tune, write_preset
+from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def tune_metric(args: argparse.Namespace, coefficient: str) -> None:
@@ -19,9 +22,6 @@ def tune_metric(args: argparse.Namespace, coefficient: str) -> None:
     Raises:
         InputError: there are several metrics, or one without presets; or the preset cannot be written.
     """
-    from mtmetrics.reports.tuning import default_values_to_try, report_tuning, tune, write_preset
-    from mtmetrics.scorers.registry import find_metric
-
     check_target(args.tuned_preset, "--tune", overwrite=args.overwrite, folder=True)
     spec, *further_specs = options.metric_specs(args).values()
     if further_specs:
@@ -40,8 +40,6 @@ def tune_metric(args: argparse.Namespace, coefficient: str) -> None:
 
 def _values_to_try(texts: list[str], metric: str) -> dict[str, list[options.PlainValue]]:
     """Returns option -> values, read from ``OPTION=VALUE,...``."""
-    from mtmetrics.scorers.spec import MetricSpec
-
     candidates: dict[str, list[options.PlainValue]] = {}
     for text in texts:
         flag_name, _, listed_values = text.partition("=")
