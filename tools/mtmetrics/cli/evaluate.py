@@ -230,7 +230,7 @@ def run(args: argparse.Namespace) -> None:
         InputError: arguments contradict each other, or data is missing.
     """
     if args.recipes:
-        _list_recipes()
+        print(terminal(list_recipes(), ()))
         return
     if args.recipe is not None:
         run_recipe(args)
@@ -270,10 +270,6 @@ def run(args: argparse.Namespace) -> None:
         )
     else:
         _compare_layers(args, specs[0], measure)
-
-
-def _list_recipes() -> None:
-    print(terminal(list_recipes(), ()))
 
 
 def _refuse_options_of_recipes(args: argparse.Namespace) -> None:
