@@ -33,7 +33,6 @@ TESTED_IN = {
     "choosing/mixture": "choosing/test_reranking",
     # What commands share, and commands that make a thing whose tests are elsewhere.
     "cli/doctor": "cli/test_inventory",
-    "cli/judged_files": "cli/test_evaluate",
     "cli/layers": "cli/test_evaluate",
     "cli/pairs_input": "cli/test_filter",
     "cli/parser": "cli/test_main",

@@ -222,7 +222,7 @@ def test_the_ending_of_a_file_is_its_format(call, tmp_path, segments, drawn):
 )
 def test_text_marks_the_words_at_fault(call, monkeypatch, no_color, mark):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("mtmetrics.matching.word_errors.level", lambda severity: 2)
+    monkeypatch.setattr("mtmetrics.cli.explain.level", lambda severity: 2)
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_color:
         monkeypatch.setenv("NO_COLOR", "1")

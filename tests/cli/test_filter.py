@@ -367,7 +367,7 @@ def test_bad_calls(
     write(Path("ragged.csv"), "source,target\nDas Haus,the house\nein Hund\n")
     write(Path("half.tsv"), "source\tDas Haus\nein Hund\ta dog\n")
     if "empty" not in message:  # refused before anything is scored
-        monkeypatch.setattr("mtmetrics.choosing.parallel_text.scan", None)
+        monkeypatch.setattr("mtmetrics.cli.filter.scan", None)
     monkeypatch.setattr(
         "sys.stdin", io.TextIOWrapper(io.BytesIO(b"das Haus\tthe house\nder Hund\n"))
     )

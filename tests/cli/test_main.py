@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mtmetrics.cli.main import RENAMED, build_parser, main, runnable_commands
+from mtmetrics.cli.main import build_parser, main, runnable_commands
 from mtmetrics.cli.parser import EXAMPLES
 
 PLUGIN = """
@@ -36,7 +36,7 @@ def test_every_command_has_three_examples(parser: argparse.ArgumentParser) -> No
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     ]
     shown = [line.split()[1] for line in EXAMPLES.strip().splitlines()]
-    commands = set(commands.choices) - set(RENAMED)
+    commands = set(commands.choices)
     assert {name: shown.count(name) for name in commands if shown.count(name) < 3} == {"doctor": 1}
 
 
@@ -79,11 +79,8 @@ WRONG = (
     "score --no-such-option",
     "score --format html",
     "evaluate --data",
-    "plot",
 )
 WRONG += (
-    "plot pie",
-    "plot bars --data x",
     "probe guess",
     "probe preference --format tsv",
     "artifacts",

@@ -90,7 +90,7 @@ def test_words_of_parallel_text_translate_too(probe, files, tiny_encoder, monkey
         asked.append((pairs[0], aligner.name))
         return [("das", "the"), ("das", "that"), ("das", "that"), ("ist", "is")]
 
-    monkeypatch.setattr("mtmetrics.mining.word_level.words_from_sentences", align)
+    monkeypatch.setattr("mtmetrics.cli.probe.words_from_sentences", align)
     words = ("--parallel", files["parallel.jsonl"], "--aligner", str(tiny_encoder))
     mined, both = (
         json.loads(probe("preference", files["rows.tsv"], *words, *more)[1])

@@ -139,7 +139,7 @@ def test_a_figure_that_makes_something_takes_text_and_names_its_model(
         "evaluate --metric chrf --data {data} --plot {out}/f.svg",
     ]
     recipe = Recipe("f", "Figure", "Someone", runs=runs, text="rows", models={"paper": "chrf"})
-    monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
+    monkeypatch.setattr("mtmetrics.cli.recipe_runs.load_recipe", lambda _: recipe)
     rows = write(tmp_path / "rows.tsv", "reference\ttranslation\na house\ta house\n")
     argv = ("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl"))
     code, out, _ = mtmetrics(*argv, "--text", rows, "--batch-tokens", "64")
@@ -225,7 +225,7 @@ def test_pictures_of_a_figure_stand_in_its_report(mtmetrics, data, tmp_path, mon
     recipe = Recipe(
         "f", "Figure", "Someone", runs=["evaluate --metric chrf --data {data} --plot {out}/f.svg"]
     )
-    monkeypatch.setattr("mtmetrics.reports.recipes.load_recipe", lambda _: recipe)
+    monkeypatch.setattr("mtmetrics.cli.recipe_runs.load_recipe", lambda _: recipe)
     code, out, _ = mtmetrics(
         "evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data", data("de-en.jsonl")
     )

@@ -51,6 +51,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "evaluate --draw scatter --metric chrf --data judged.jsonl --plot OUT.svg",
             None,
         ),
+        (
+            "plot weights --metric sentsim:mini --against reference --lp de-en --data judged.jsonl "
+            "--parts=sss,bertscore --steps 2 --out OUT.svg",
+            "evaluate --draw weights --metric sentsim:mini --against reference --lp de-en --data "
+            "judged.jsonl --weigh sss,bertscore --steps 2 --plot OUT.svg",
+            None,
+        ),
     ],
 )
 def test_an_old_name_does_the_same_and_names_the_new_one(
@@ -95,6 +102,24 @@ def test_an_old_name_is_not_listed_but_understood(
     with pytest.raises(SystemExit) as stopped:
         main([name, "--help"])
     assert stopped.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        ("plot", "--data is missing"),
+        ("plot bars --metric chrf --data judged.jsonl", "pass --plot too"),
+        ("tune --metric chrf --data judged.jsonl --out=out", "takes no presets"),
+    ],
+)
+def test_wrong_usage_of_an_old_name(
+    old: str, message: str, folder: Path, mtmetrics: Callable
+) -> None:
+    code, out, err = mtmetrics(*old.split())
+    note, error = err.splitlines()
+    assert (code, out) == (2, "")
+    assert " is now " in note
+    assert message in error
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from helpers import refused, write, write_jsonl
 from pyarrow import parquet
 
-from mtmetrics.cli.options import add_metric_options, add_row_options, single_scorer_keywords
+from mtmetrics.cli.options import add_metric_options, add_row_options, single_metric
 from mtmetrics.cli.rows import open_rows
 from mtmetrics.errors import InputError
 
@@ -57,7 +57,7 @@ def read(metric: str, *argv: str, **options: str | None) -> tuple[list[str], lis
     add_metric_options(parser)
     asked = [f"--{name}={value}" for name, value in options.items()]
     args = parser.parse_args([*argv, "--metric", metric, "--preset", PRESETS[metric], *asked])
-    inputs = open_rows(args, [single_scorer_keywords(args)])
+    inputs = open_rows(args, [single_metric(args)])
     return inputs.systems, list(inputs.rows), inputs.sides
 
 

@@ -391,11 +391,11 @@ def test_lowest_segments_of_translations_that_are_passed_twice(plain: Score) -> 
 
 
 def test_lowest_segments_leave_out_segments_without_a_score() -> None:
-    lowest_segments = LowestSegments(["mt"])
+    lowest_segments = LowestSegments({"metric": Side.SOURCE})
     for scores in ([np.nan, 0.75, np.nan], [0.25, np.nan, 0.5]):
         result = MetricResult(np.array(scores), {}, np.zeros(3, bool), InputReport(3), "")
         chunk = Batch({"mt": ["a", "b", "c"]}, sources=["x", "y", "z"])
-        lowest_segments.add(chunk, {"metric": Side.SOURCE}, [[result]])
+        lowest_segments.add(chunk, {("metric", "mt"): result})
     rows = lowest_segments.tables("table", full_precision=True).splitlines()[4:]
     assert [row.split()[:2] for row in rows] == [["4", "0.25"], ["6", "0.5"], ["2", "0.75"]]
 

@@ -3,17 +3,21 @@ than chance."""
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import TABLE_FORMATS, print_report
 from mtmetrics.cli.rows import read_systems
 from mtmetrics.errors import InputError
+from mtmetrics.reports.comparison import (
+    check_resampling,
+    compare_systems,
+    enough_resamples,
+    report_comparison,
+)
+from mtmetrics.reports.human_agreement import known_agreement
+from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.side import Column
-
-if TYPE_CHECKING:
-    from mtmetrics.scorers.base import Scorer
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 
 _RESAMPLES = 1000
 
@@ -80,14 +84,6 @@ def run(args: argparse.Namespace) -> None:
             f"only one system ({', '.join(systems)}): pass -t with a file for each; for one "
             "system: mtmetrics score"
         )
-    from mtmetrics.reports.comparison import (
-        check_resampling,
-        compare_systems,
-        enough_resamples,
-        report_comparison,
-    )
-    from mtmetrics.reports.human_agreement import known_agreement
-
     resamples = args.resamples
     if resamples is None:
         resamples = max(_RESAMPLES, enough_resamples(len(systems), args.correction))
@@ -112,8 +108,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _load(
-    args: argparse.Namespace, specs: "Mapping[str, MetricSpec]", columns: Sequence[Column]
-) -> "dict[str, Scorer]":
+    args: argparse.Namespace, specs: Mapping[str, MetricSpec], columns: Sequence[Column]
+) -> dict[str, Scorer]:
     """Loads all metrics before the first one scores, so that a bad option of the last one does not
     cost an hour."""
     pool = options.model_pool(args)

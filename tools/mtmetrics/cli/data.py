@@ -3,16 +3,17 @@ mt-metrics-eval."""
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mtmetrics.checks import choice, names_of_pair, warn
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, print_json, print_report
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.judgements.eval_set import EvalSet
-    from mtmetrics.scorers.side import Side
+from mtmetrics.judgements.eval_set import SOURCES_ONLY, EvalSet, lang_pairs
+from mtmetrics.judgements.public_sets import SUMS, datasets
+from mtmetrics.reports.styles import Grid, Report
+from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.side import Side
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -86,9 +87,6 @@ def _add_score(actions: options.Subparsers) -> None:
 
 
 def run_list(args: argparse.Namespace) -> None:
-    from mtmetrics.judgements.public_sets import datasets
-    from mtmetrics.reports.styles import Grid, Report
-
     rows = []
     for dataset in datasets().values():
         files = dataset.files.values()
@@ -108,8 +106,6 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_pull(args: argparse.Namespace) -> None:
-    from mtmetrics.judgements.public_sets import datasets
-
     names = list(datasets())
     print_json({name: pulled(choice("data", name, names), args.out) for name in args.names})
 
@@ -124,8 +120,6 @@ def pulled(name: str, out: str | None = None) -> Document:
     Returns:
         The folder, and the files that were fetched and present.
     """
-    from mtmetrics.judgements.public_sets import SUMS, datasets
-
     dataset = datasets()[name]
     folder = Path(out) / name if out else dataset.cache
     with messages.progress(None, desc=name, unit="B", unit_scale=True) as bar:
@@ -144,27 +138,23 @@ def pulled(name: str, out: str | None = None) -> Document:
 
 def run_score(args: argparse.Namespace) -> None:
     """Scores the language pairs one by one with shared models, and prints what was written."""
-    from mtmetrics.judgements.eval_set import EvalSet, lang_pairs
-    from mtmetrics.scorers.registry import load_scorer
-
     # Everything is read and checked before the first pair is scored, so that a mistake does not
     # cost an hour.
     available_pairs = lang_pairs(args.folder)
     wanted_pairs = []
     for pair in args.pairs:
         wanted_pairs += names_of_pair(pair, available_pairs) or [pair]
-    loader = options.single_scorer_keywords(args)
+    spec = options.single_metric(args)
     jobs = []
     for pair in wanted_pairs or available_pairs:
         eval_set = EvalSet.read(args.folder, pair)
-        jobs.append((eval_set, *_reference_and_side(args.reference, loader, eval_set)))
+        jobs.append((eval_set, *_reference_and_side(args.reference, spec, eval_set)))
     for eval_set, reference, _ in jobs:
         eval_set.metric_files(args.name, reference, overwrite=args.overwrite)
     pool = options.model_pool(args)
     documents = []
     for eval_set, reference, side in messages.progress(jobs, desc="scoring", unit=" pairs"):
-        keywords = loader | {"against": side, "lang_pair": eval_set.lang_pair}
-        scorer = load_scorer(pool=pool, **keywords)
+        scorer = spec.having(against=side).load(pool, eval_set.lang_pair)
         results = scorer.score_systems(
             eval_set.scored_systems(reference),
             sources=eval_set.sources,
@@ -183,25 +173,22 @@ def run_score(args: argparse.Namespace) -> None:
 
 
 def _reference_and_side(
-    reference_name: str | None, loader: options.ScorerKeywords, eval_set: "EvalSet"
-) -> "tuple[str, Side]":
+    reference_name: str | None, spec: MetricSpec, eval_set: EvalSet
+) -> tuple[str, Side]:
     """Returns what the metric compares with: mt-metrics-eval's name for it, and the side.
 
     Args:
         reference_name: the reference that the user names.
-        loader: keywords of `load_scorer`.
+        spec: the metric.
         eval_set: the test set.
 
     Raises:
         InputError: the user names a reference, but the metric compares with the sources.
     """
-    from mtmetrics.judgements.eval_set import SOURCES_ONLY
-    from mtmetrics.scorers.registry import find_metric
-
-    metric = find_metric(loader["metric"])
+    metric = find_metric(spec.metric)
     reference = eval_set.reference(reference_name)
     columns = ["sources", *([] if reference is None else ["references"])]
-    side = metric.resolve_side(loader.get("preset"), loader, columns)
+    side = metric.resolve_side(spec.preset, dict(spec.options), columns)
     if side != "source":
         return str(reference), side
     if reference_name is not None:

@@ -135,8 +135,7 @@ def _check_packages() -> Iterator[_Finding]:
         return
     yield _Finding(_OK, name_and_version)
     requirements = [Requirement(line) for line in package.get_all("Requires-Dist") or ()]
-    always_required = _requirements_of_extra("", requirements)
-    for requirement in always_required:
+    for requirement in _requirements_of_extra("", requirements):
         problem = _problem_with(requirement)
         version = "" if problem else f"{requirement.name} {metadata.version(requirement.name)}"
         yield _Finding(_FAIL if problem else _OK, f"package {problem or version}")
@@ -144,8 +143,7 @@ def _check_packages() -> Iterator[_Finding]:
         problems = []
         for requirement in _requirements_of_extra(extra, requirements):
             problem = _problem_with(requirement)
-            # Requirements of the package also count as those of each extra.
-            if problem and problem not in problems and requirement not in always_required:
+            if problem and problem not in problems:
                 problems.append(problem)
         if problems:
             advice = install_command(extra)
@@ -155,28 +153,25 @@ def _check_packages() -> Iterator[_Finding]:
 
 
 def _requirements_of_extra(
-    extra: str, requirements: "Sequence[Requirement]", enclosing: frozenset[str] = frozenset()
+    extra: str, requirements: "Sequence[Requirement]"
 ) -> "list[Requirement]":
     """Returns the requirements of an extra, and those of the extras that it includes.
 
     Args:
         extra: name of the extra; "" for the requirements without extras.
         requirements: all requirements of the package.
-        enclosing: the extras that include this one; they are not looked up again.
     """
     requirements_of_extra = []
-    for requirement in requirements:
-        marker = requirement.marker
-        is_required = marker.evaluate({"extra": extra}) if marker else not extra
-        if not is_required:
-            continue
-        if requirement.name != "mtmetrics":
-            requirements_of_extra.append(requirement)
-            continue
-        for inner in sorted(requirement.extras - enclosing - {extra}):
-            requirements_of_extra += _requirements_of_extra(
-                inner, requirements, enclosing | {extra}
-            )
+    included_extras = [extra]
+    for included_extra in included_extras:  # grows meanwhile
+        for requirement in requirements:
+            marker = requirement.marker
+            if not (marker.evaluate({"extra": included_extra}) if marker else not included_extra):
+                continue
+            if requirement.name == "mtmetrics":
+                included_extras += sorted(requirement.extras - {*included_extras})
+            else:
+                requirements_of_extra.append(requirement)
     return requirements_of_extra
 
 

@@ -8,20 +8,37 @@ the higher score (--agreement)."""
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mtmetrics.checks import choice
-from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judge, judged_files
+from mtmetrics.checks import choice, positive
+from mtmetrics.cli import messages, options
+from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.layers import layer_studies, save_layers
 from mtmetrics.cli.output import TABLE_FORMATS, check_target, print_report, print_warnings
-from mtmetrics.cli.plot import COEFFICIENTS, PICTURES, STEPS, STEPS_HELP, WEIGH, check_picture, draw
-from mtmetrics.cli.tune import add_search_options, tune_metric
+from mtmetrics.cli.plot import draw
+from mtmetrics.cli.recipe_runs import run_recipe
+from mtmetrics.cli.tune import tune_metric
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.reports.agreement import (
+    Measure,
+    MetricTable,
+    check_table,
+    judge_entries,
+    remarks,
+    usual_test,
+)
+from mtmetrics.reports.agreement_report import report_files, report_layers, report_metrics
+from mtmetrics.reports.figures import check_plot_file
+from mtmetrics.reports.human_agreement import (
+    SystemMeans,
+    bare_signature,
+    fit_agreement,
+    write_preset,
+)
+from mtmetrics.reports.metric_runs import Entry
+from mtmetrics.reports.recipes import list_recipes
+from mtmetrics.reports.styles import terminal
+from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.statistics.correlation import COEFFICIENTS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -160,14 +177,22 @@ def _add_plot_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--draw",
-        choices=PICTURES,
+        choices=("scatter", "bars", "weights"),
         help="with --plot: scatter (scores against judgements), bars (the correlations with "
         "intervals) or weights (the correlation at each weighting of two or three parts of a score, "
         "which is also printed) (default: bars; --layers draws the correlation at each layer)",
     )
-    group.add_argument("--weigh", metavar="A,B[,C]", help=f"with --draw weights: {WEIGH}")
     group.add_argument(
-        "--steps", type=int, default=STEPS, help=f"with --draw weights: {STEPS_HELP}"
+        "--weigh",
+        metavar="A,B[,C]",
+        help="with --draw weights: parts to weigh (default: all; of uscore wmd, pseudo and lm); -A "
+        "turns the sign of one whose low values are good, such as wmd of sentsim: --weigh=-wmd,sss",
+    )
+    group.add_argument(
+        "--steps",
+        type=int,
+        default=10,
+        help="with --draw weights: steps from a weight of 0 to one of 1 (default: %(default)s)",
     )
 
 
@@ -182,7 +207,20 @@ def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
         "judgements, of no test set; writes the options as a preset, a new folder for --preset; "
         "cross-validation says what the choice gains on held-out judgements, with a 95 %% interval",
     )
-    add_search_options(group)
+    group.add_argument(
+        "--try",
+        metavar="OPTION=VALUE,...",
+        dest="tried",
+        action="append",
+        default=[],
+        help="values to try of an option, 'all' for layers; repeatable, chosen one after the "
+        "other, but each encoder is tried at every layer (default: layers, masses, pieces and "
+        "weights, as the metric has them)",
+    )
+    group.add_argument(
+        "--folds", type=int, default=5, help="of the cross-validation (default: %(default)s)"
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace a folder of that name")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -191,14 +229,10 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         InputError: arguments contradict each other, or data is missing.
     """
-    from mtmetrics.reports.agreement import Measure
-
     if args.recipes:
-        _list_recipes()
+        print(terminal(list_recipes(), ()))
         return
     if args.recipe is not None:
-        from mtmetrics.cli.recipe_runs import run_recipe
-
         run_recipe(args)
         return
     if not args.data:
@@ -210,7 +244,7 @@ def run(args: argparse.Namespace) -> None:
     args.level = args.level or "segment"
     if args.tuned_preset is not None:
         _refuse_options_beside_tuning(args)
-        tune_metric(args, args.tuned_preset, "--tune", coefficient)
+        tune_metric(args, coefficient)
         return
     if args.tried:  # the values of --try
         raise InputError("--try says which values --tune tries; pass --tune too")
@@ -236,13 +270,6 @@ def run(args: argparse.Namespace) -> None:
         )
     else:
         _compare_layers(args, specs[0], measure)
-
-
-def _list_recipes() -> None:
-    from mtmetrics.reports.recipes import list_recipes
-    from mtmetrics.reports.styles import terminal
-
-    print(terminal(list_recipes(), ()))
 
 
 def _refuse_options_of_recipes(args: argparse.Namespace) -> None:
@@ -275,7 +302,7 @@ def _refuse_options_beside_tuning(args: argparse.Namespace) -> None:
             )
 
 
-def _check_preference_curve(args: argparse.Namespace, specs: "list[MetricSpec]") -> None:
+def _check_preference_curve(args: argparse.Namespace, specs: list[MetricSpec]) -> None:
     """Checks, before the scoring, that the curve of --agreement can be fitted and written."""
     if args.level != "system" or len(specs) != 1 or args.column:
         raise InputError("--agreement is fitted for one metric and --level system")
@@ -286,30 +313,26 @@ def _check_preference_curve(args: argparse.Namespace, specs: "list[MetricSpec]")
     check_target(args.agreement, "--agreement", overwrite=False, advice="choose another name")
 
 
-def _check_plot(args: argparse.Namespace, measure: "Measure") -> None:
+def _check_plot(args: argparse.Namespace, measure: Measure) -> None:
     """Checks, before the scoring, that the plot of `args.draw` can be drawn and written."""
-    from mtmetrics.reports.figures import check_plot_file
-
     check_plot_file(args.plot, "--plot")
     if args.level != "segment":
         raise InputError(f"--draw {args.draw} needs judged segments; leave out --level system")
     if args.draw == "weights":
-        choice("coefficient", measure.name, COEFFICIENTS)
+        choice("coefficient", measure.name, tuple(COEFFICIENTS))
         if args.group != "none" or args.column:
             raise InputError("--draw weights: leave out --group and --column")
-    check_picture(args)
+        if len(args.metric or []) > 1:
+            raise InputError("--metric: a plot of weights shows the parts of one metric")
+        positive("steps", args.steps)
 
 
 def _print_table(
-    args: argparse.Namespace, specs: "list[MetricSpec]", measure: "Measure", *, by_file: bool
+    args: argparse.Namespace, specs: list[MetricSpec], measure: Measure, *, by_file: bool
 ) -> None:
     """Prints a table with a row per metric; or, `by_file`, with a row per file of the only metric.
 
     With --draw weights it only draws, which also prints the numbers of the plot."""
-    from mtmetrics.reports.agreement import check_table, remarks, usual_test
-    from mtmetrics.reports.agreement_report import report_files, report_metrics
-    from mtmetrics.reports.metric_runs import Entry
-
     if args.plot is not None:
         args.draw = args.draw or "bars"
         _check_plot(args, measure)
@@ -318,16 +341,17 @@ def _print_table(
     check_table(measure, test, intervals=intervals)
     entries = [*(Entry(str(spec), spec) for spec in specs), *map(Entry.of_column, args.column)]
     files = judged_files(args)
-    runs, table = judge(
-        args,
-        entries,
-        files,
-        measure,
-        parts=args.parts,
-        titled_by_part=by_file,
-        test=test,
-        intervals=intervals,
-    )
+    with messages.scoring(len(specs) * sum(map(len, files))):
+        runs, table = judge_entries(
+            entries,
+            files,
+            options.model_pool(args),
+            measure,
+            parts=args.parts,
+            titled_by_part=by_file,
+            test=test,
+            intervals=intervals,
+        )
     warnings = [*runs.notes(), *remarks(table)]
     if args.draw == "weights":
         print_warnings(warnings)
@@ -348,18 +372,9 @@ def _print_table(
         _write_preference_curve(args, specs[0], table)
 
 
-def _write_preference_curve(
-    args: argparse.Namespace, spec: "MetricSpec", table: "MetricTable"
-) -> None:
+def _write_preference_curve(args: argparse.Namespace, spec: MetricSpec, table: MetricTable) -> None:
     """Fits how often people prefer the system that the only metric of a table scores higher, and
     writes a preset with the curve."""
-    from mtmetrics.reports.human_agreement import (
-        SystemMeans,
-        bare_signature,
-        fit_agreement,
-        write_preset,
-    )
-
     [row] = table.rows
     scores_per_file = zip(table.columns, row.scored.scores, strict=True)
     files = " ".join(Path(path).name for path in args.data)
@@ -373,12 +388,7 @@ def _write_preference_curve(
     print(f"mtmetrics: {message}", file=sys.stderr)
 
 
-def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Measure") -> None:
-    from mtmetrics.reports.agreement import remarks
-    from mtmetrics.reports.agreement_report import report_layers
-    from mtmetrics.reports.figures import check_plot_file
-    from mtmetrics.reports.metric_runs import Entry
-
+def _compare_layers(args: argparse.Namespace, spec: MetricSpec, measure: Measure) -> None:
     is_drawn = args.plot is not None
     if is_drawn:
         check_plot_file(args.plot, "--plot")
@@ -391,7 +401,7 @@ def _compare_layers(args: argparse.Namespace, spec: "MetricSpec", measure: "Meas
         save_layers(args.plot, studies, f"{spec.metric}, preset {spec.preset}")
 
 
-def _metric_fields(args: argparse.Namespace, spec: "MetricSpec") -> dict[str, str]:
+def _metric_fields(args: argparse.Namespace, spec: MetricSpec) -> dict[str, str]:
     """Returns the metric, its preset and the field of the translations, for JSON."""
     preset = {} if spec.preset is None else {"preset": spec.preset}
     return {"metric": spec.metric, **preset, "field": args.field}

@@ -14,22 +14,23 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, check_new, rounded, utf8_output
 from mtmetrics.cli.rows import TextRow, open_rows
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, require_extra
 from mtmetrics.io.atomic import make_folder
 from mtmetrics.io.lines import json_line
-from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column
-
-if TYPE_CHECKING:
-    from mtmetrics.matching.plan import Alignment
-    from mtmetrics.matching.word_errors import Fault
-    from mtmetrics.scorers.results import MetricResult
-    from mtmetrics.scorers.words import WordScorer
+from mtmetrics.matching.plan import Alignment
+from mtmetrics.matching.word_errors import LEVELS, Fault, faults_as_dicts, level
+from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.heatmap import draw_alignment, segment_title
+from mtmetrics.reports.styles import decimals
+from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
+from mtmetrics.scorers.words import WordScorer, require_word_scorer
 
 _ALL_SEGMENTS = range(1, sys.maxsize)
 # Without --segments or --worst, explain refuses to draw more heatmaps than this.
@@ -51,19 +52,13 @@ class Segment(NamedTuple):
 
     Attributes:
         number: number of the segment, counted from 1.
-        compared_texts: the text in each column that the metric compares with: "sources" or
-            "references" -> text.
+        compared_texts: the texts that the metric compares with: "source" or "reference" -> text.
         prediction: the translation.
     """
 
     number: int
-    compared_texts: dict[Column, str]
+    compared_texts: dict[str, str]
     prediction: str
-
-    @property
-    def texts_by_field(self) -> dict[str, str]:
-        """The compared texts by "source" or "reference", the names of their fields in the output."""
-        return {FIELD_OF_COLUMN[column]: text for column, text in self.compared_texts.items()}
 
 
 class Explanation(NamedTuple):
@@ -80,13 +75,11 @@ class Explanation(NamedTuple):
     segment: Segment
     score: float
     parts: dict[str, float]
-    alignment: "Alignment | None"
-    faults: "list[Fault] | None"
+    alignment: Alignment | None
+    faults: list[Fault] | None
 
     @property
     def title(self) -> str:
-        from mtmetrics.reports.heatmap import segment_title
-
         return segment_title(self.segment.number, self.score, self.parts)
 
 
@@ -144,17 +137,12 @@ def run(args: argparse.Namespace) -> None:
     ranges = _read_ranges(args.segments)
     if args.worst is not None:
         positive("--worst", args.worst)
-    keywords = options.single_scorer_keywords(args)
-    inputs = open_rows(args, [keywords])
+    spec = options.single_metric(args)
+    inputs = open_rows(args, [spec])
     [system], [side] = inputs.systems, inputs.sides
-    segments = _read_segments(inputs.rows, ranges, system, side.columns)
+    segments = _read_segments(inputs.rows, ranges, system, side)
     heatmap_paths = _heatmap_paths(args, segments)
-    from mtmetrics.scorers.registry import load_scorer
-    from mtmetrics.scorers.words import require_word_scorer
-
-    scorer = require_word_scorer(
-        load_scorer(pool=options.model_pool(args), **keywords | {"against": side})
-    )
+    scorer = require_word_scorer(spec.having(against=side).load(options.model_pool(args), args.lp))
     # A metric that predicts error spans has faults, but no alignment to draw.
     needs_alignment = heatmap_paths or not scorer.can_blame
     if needs_alignment:
@@ -163,7 +151,8 @@ def run(args: argparse.Namespace) -> None:
     if heatmap_paths:
         make_folder(heatmap_paths[0].parent)  # all are in one folder
     with messages.scoring(len(segments)):
-        result = scorer.score([segment.prediction for segment in segments], **_columns(segments))
+        predictions = [segment.prediction for segment in segments]
+        result = scorer.score(predictions, **_columns(segments, side))
     # Indices of the segments to explain.
     indices = list(range(len(segments)))
     if args.worst:
@@ -213,7 +202,7 @@ def _read_ranges(text: str | None) -> list[range]:
 
 
 def _read_segments(
-    rows: Iterator[TextRow], ranges: Sequence[range], system: str, columns: Sequence[Column]
+    rows: Iterator[TextRow], ranges: Sequence[range], system: str, side: Side
 ) -> list[Segment]:
     """Returns the segments whose numbers are in one of the ranges. Stops reading after the last one.
 
@@ -225,19 +214,19 @@ def _read_segments(
     number = 0
     for number, (*compared_texts, prediction) in enumerate(itertools.islice(rows, last), 1):
         if any(number in segment_range for segment_range in ranges):
-            text_of_column = dict(zip(columns, compared_texts, strict=True))
-            segments.append(Segment(number, text_of_column, prediction))
+            text_of_field = dict(zip(side.fields, compared_texts, strict=True))
+            segments.append(Segment(number, text_of_field, prediction))
     is_bounded = _ALL_SEGMENTS not in ranges
     if is_bounded and number < last:
         raise InputError(f"--segments: there is no segment {last}; {system} ends after {number}")
     return segments
 
 
-def _columns(segments: Sequence[Segment]) -> dict[Column, list[str]]:
-    """Returns the texts that one or more segments are compared with, by column."""
+def _columns(segments: Sequence[Segment], side: Side) -> dict[Column, list[str]]:
+    """Returns the texts that segments are compared with, by column."""
     return {
-        column: [segment.compared_texts[column] for segment in segments]
-        for column in segments[0].compared_texts
+        column: [segment.compared_texts[FIELD_OF_COLUMN[column]] for segment in segments]
+        for column in side.columns
     }
 
 
@@ -249,8 +238,6 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
     """
     if args.plot is None:
         return []
-    from mtmetrics.errors import require_extra
-
     require_extra("plot", "--plot")
     if args.segments is None and args.worst is None and len(segments) > _MAX_HEATMAPS:
         advice = f"choose some with --segments, such as 1-{_MAX_HEATMAPS}, or with --worst"
@@ -269,9 +256,9 @@ def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> lis
 
 
 def _explain(
-    scorer: "WordScorer",
+    scorer: WordScorer,
     segments: Sequence[Segment],
-    result: "MetricResult",
+    result: MetricResult,
     indices: Sequence[int],
 ) -> Iterator[Explanation]:
     """Explains some of the segments, a block at a time.
@@ -286,7 +273,7 @@ def _explain(
         block_indices = indices[first : first + _SEGMENTS_PER_BLOCK]
         block = [segments[index] for index in block_indices]
         predictions = [segment.prediction for segment in block]
-        columns = _columns(block)
+        columns = _columns(block, scorer.side)
         alignments: Sequence[Alignment | None] = [None] * len(block)
         faults: Sequence[list[Fault] | None] = [None] * len(block)
         if scorer.can_align:
@@ -309,14 +296,11 @@ def _explain(
 def _draw(
     explanations: Iterator[Explanation],
     paths: Sequence[Path],
-    scorer: "WordScorer",
+    scorer: WordScorer,
     *,
     special_tokens: bool,
 ) -> Iterator[Explanation]:
     """Saves the heatmap of each explained segment, and yields the explanation unchanged."""
-    from mtmetrics.reports.figures import save_figure
-    from mtmetrics.reports.heatmap import draw_alignment
-
     # The last field is the reference for a metric that compares with both sides.
     axis_names = scorer.side.fields[-1], "translation"
     for explanation, path in zip(explanations, paths, strict=True):
@@ -333,8 +317,8 @@ def _draw(
 
 def _print(
     explanations: Iterator[Explanation],
-    scorer: "WordScorer",
-    result: "MetricResult",
+    scorer: WordScorer,
+    result: MetricResult,
     args: argparse.Namespace,
 ) -> None:
     """Prints the segments in the format of --format, with the signature of the scores."""
@@ -377,12 +361,10 @@ def _write_json(segment_lines: Iterable[str], summary: Document, output_format: 
 
 def _document(explanation: Explanation) -> Document:
     """Returns an explained segment as a JSON object."""
-    from mtmetrics.matching.word_errors import faults_as_dicts
-
     segment = explanation.segment
     document = {
         "segment": segment.number,
-        **segment.texts_by_field,
+        **segment.compared_texts,
         "prediction": segment.prediction,
         "score": explanation.score,
         "parts": explanation.parts,
@@ -397,7 +379,7 @@ def _document(explanation: Explanation) -> Document:
 def _text(explanation: Explanation) -> str:
     """Returns an explained segment for a terminal: its texts with the words at fault marked, the
     matched words, and the worst words."""
-    texts = explanation.segment.texts_by_field
+    texts = dict(explanation.segment.compared_texts)
     texts["translation"] = _marked_prediction(explanation)
     alignment = explanation.alignment
     if alignment is not None:
@@ -423,11 +405,9 @@ def _text(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def _matched_words(alignment: "Alignment") -> str:
+def _matched_words(alignment: Alignment) -> str:
     """Returns each word of a translation with the word that it was matched with, such as
     ``dog ← Hund 0.12``."""
-    from mtmetrics.reports.styles import decimals
-
     matches = []
     for word, partner, value in alignment.without_special_tokens().partners():
         match = f"{partner} {decimals(value, 2)}" if partner else "–"
@@ -437,8 +417,6 @@ def _matched_words(alignment: "Alignment") -> str:
 
 def _legend() -> str:
     """Returns the legend for the marks and numbers of words at fault."""
-    from mtmetrics.matching.word_errors import LEVELS
-
     levels = []
     for bound, name, (before, after) in zip(
         LEVELS, ("doubtful", "wrong"), _marks()[1:], strict=True
@@ -458,8 +436,6 @@ def _marks() -> tuple[tuple[str, str], ...]:
 
 def _marked_prediction(explanation: Explanation) -> str:
     """Returns the translation with marks around its words at fault."""
-    from mtmetrics.matching.word_errors import level
-
     prediction = explanation.segment.prediction
     marks = _marks()
     marked, end_before = "", 0

@@ -11,9 +11,12 @@ import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mtmetrics.checks import language_pair
+from mtmetrics.choosing.parallel_text import Filtering, Scan, Selection, add_example, scan
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, check_target, open_output, write_report
 from mtmetrics.cli.pairs_input import Pairs, open_pairs, refuse_columns
@@ -25,14 +28,10 @@ from mtmetrics.cli.ray import (
     text_columns,
 )
 from mtmetrics.cluster.engine import column_names
+from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.row_writer import RowWriter
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from mtmetrics.choosing.parallel_text import Filtering, Scan
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.scorers.spec import MetricSpec
 
 _FORMATS = ("tsv", "jsonl", "parquet")
 
@@ -47,7 +46,7 @@ class _FilterResult(NamedTuple):
     """
 
     report: dict[str, Any]
-    scores: "np.ndarray"
+    scores: np.ndarray
     tokens: int
 
 
@@ -127,8 +126,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.choosing.parallel_text import Filtering, Selection
-
     filtering = Filtering(
         Selection(args.threshold, args.top, args.tokens),
         args.lp,
@@ -179,10 +176,8 @@ def _summary(result: _FilterResult) -> str:
     )
 
 
-def _filter_here(args: argparse.Namespace, filtering: "Filtering") -> _FilterResult:
+def _filter_here(args: argparse.Namespace, filtering: Filtering) -> _FilterResult:
     """Filters in this process."""
-    from mtmetrics.choosing.parallel_text import scan
-
     output_format = Path(args.out).suffix.removeprefix(".") if args.out else "tsv"
     if output_format not in _FORMATS:
         endings = ", ".join("." + ending for ending in _FORMATS)
@@ -221,8 +216,8 @@ def _input_paths(args: argparse.Namespace) -> list[str]:
 
 def _kept_rows(
     pairs: Pairs,
-    scanned: "Scan",
-    is_kept: "np.ndarray",
+    scanned: Scan,
+    is_kept: np.ndarray,
     score_columns: list[str],
     not_selected: dict[str, Any],
 ) -> Iterator[Document]:
@@ -235,8 +230,6 @@ def _kept_rows(
         score_columns: names of the columns of scores.
         not_selected: gets examples of the pairs that are not kept.
     """
-    from mtmetrics.choosing.parallel_text import add_example
-
     # Both iterators ascend, so each search continues where the last one ended.
     numbered_rows = enumerate(pairs.rows())
     for index, scored_row in enumerate(scanned.rows.tolist()):
@@ -258,11 +251,9 @@ def _kept_rows(
             add_example(not_selected, scored_row + 1, source, target, score=score)
 
 
-def _filter_on_cluster(args: argparse.Namespace, filtering: "Filtering") -> _FilterResult:
+def _filter_on_cluster(args: argparse.Namespace, filtering: Filtering) -> _FilterResult:
     """Filters on the cluster. Scored blocks are kept in OUT/_scored, so that a run with another
     selection can reuse them."""
-    from mtmetrics.cluster.filtering import FilterWorker, choose, merged
-
     engine = chosen_engine(args)
     input_columns = column_names(args.file)
     text_pair = text_columns(args.file, input_columns, ["source", "translation"])
@@ -297,7 +288,7 @@ def _filter_on_cluster(args: argparse.Namespace, filtering: "Filtering") -> _Fil
     return _FilterResult(report, scores, tokens)
 
 
-def _with_absolute_paths(spec: "MetricSpec", lang_pair: str | None) -> "MetricSpec":
+def _with_absolute_paths(spec: MetricSpec, lang_pair: str | None) -> MetricSpec:
     """Returns the metric with absolute paths, for workers with another working folder."""
     preset = absolute_paths({"preset": spec.preset_of(lang_pair)})
     return dataclasses.replace(spec, **preset).having(**absolute_paths(dict(spec.options)))

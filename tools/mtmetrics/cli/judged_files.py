@@ -1,19 +1,13 @@
-"""The judged data that the options of ``evaluate`` name, and metrics run on it."""
+"""The judged data that the options of ``evaluate`` name."""
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError, require_extra
-
-if TYPE_CHECKING:
-    from mtmetrics.judgements.judged import Judged
-    from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricRuns
+from mtmetrics.judgements.judged import Judged, read_judged, read_judged_systems
+from mtmetrics.judgements.readers import Condition
 
 
-def judged_files(args: argparse.Namespace) -> "list[Judged]":
+def judged_files(args: argparse.Namespace) -> list[Judged]:
     """Reads all files before the first is scored, so that a bad line in the last one does not cost
     an hour.
 
@@ -32,18 +26,14 @@ def judged_files(args: argparse.Namespace) -> "list[Judged]":
     return files
 
 
-def _read_segments(args: argparse.Namespace) -> "list[Judged]":
-    from mtmetrics.judgements.judged import read_judged
-
+def _read_segments(args: argparse.Namespace) -> list[Judged]:
     files = []
     for path in args.data:
         files += read_judged(path, lang_pair=args.pair, prediction_field=args.field)
     return files
 
 
-def _read_systems(args: argparse.Namespace) -> "list[Judged]":
-    from mtmetrics.judgements.judged import read_judged_systems
-
+def _read_systems(args: argparse.Namespace) -> list[Judged]:
     if args.field != "translation":
         raise InputError(
             f"--field {args.field}: is of judged segments; whole systems have their translations "
@@ -58,36 +48,7 @@ def _read_systems(args: argparse.Namespace) -> "list[Judged]":
     return files
 
 
-def judge(
-    args: argparse.Namespace,
-    entries: "Sequence[Entry]",
-    files: "Sequence[Judged]",
-    measure: "Measure",
-    *,
-    parts: bool = False,
-    titled_by_part: bool = False,
-    test: str = "none",
-    intervals: bool = False,
-) -> "tuple[MetricRuns, MetricTable]":
-    """Runs the metrics of rows on judged data, with the models that the arguments name, and shows a
-    bar; see `mtmetrics.reports.agreement.judge_entries`."""
-    from mtmetrics.reports.agreement import judge_entries
-
-    metrics = sum(entry.metric is not None for entry in entries)
-    with messages.scoring(metrics * sum(map(len, files))):
-        return judge_entries(
-            entries,
-            files,
-            options.model_pool(args),
-            measure,
-            parts=parts,
-            titled_by_part=titled_by_part,
-            test=test,
-            intervals=intervals,
-        )
-
-
-def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
+def _chosen_rows(files: list[Judged], where: str) -> list[Judged]:
     """Returns the rows for which a condition holds.
 
     A file without the field of the condition keeps all rows; a file whose rows all fail is left
@@ -96,8 +57,6 @@ def _chosen_rows(files: "list[Judged]", where: str) -> "list[Judged]":
     Raises:
         InputError: no file has the field, or the condition holds for no row.
     """
-    from mtmetrics.judgements.readers import Condition
-
     condition = Condition.parse(where)
     field = condition.field
     if not any(field in file.rows for file in files):

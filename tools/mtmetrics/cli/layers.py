@@ -4,27 +4,27 @@ and for figures of papers."""
 import argparse
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mtmetrics.cli import messages, options
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.judgements.judged import Judged
-    from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry
-    from mtmetrics.reports.recipes import Recipe
+from mtmetrics.judgements.judged import Judged
+from mtmetrics.reports.agreement import Measure, MetricTable, judge_entries
+from mtmetrics.reports.agreement_report import chosen_layers, layer_curves, mean_intervals
+from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.metric_runs import Entry
+from mtmetrics.reports.plots import draw_curves
+from mtmetrics.reports.recipes import Recipe, judge_recipe
 
 
 def layer_studies(
     args: argparse.Namespace,
-    entry: "Entry",
-    files: "Sequence[Judged]",
-    measure: "Measure",
+    entry: Entry,
+    files: Sequence[Judged],
+    measure: Measure,
     *,
     intervals: bool,
-    recipe: "Recipe | None" = None,
-) -> "dict[int, MetricTable]":
+    recipe: Recipe | None = None,
+) -> dict[int, MetricTable]:
     """Judges a metric at those layers of its encoder that the arguments name.
 
     Args:
@@ -41,10 +41,6 @@ def layer_studies(
     Raises:
         InputError: the row has no metric, or its encoder no such layer.
     """
-    from mtmetrics.reports.agreement import judge_entries
-    from mtmetrics.reports.agreement_report import chosen_layers
-    from mtmetrics.reports.recipes import judge_recipe
-
     spec = entry.metric
     if spec is None:
         raise InputError(f"{entry.title}: {entry.why_not}")
@@ -69,7 +65,7 @@ def layer_studies(
     return studies
 
 
-def save_layers(path: str, studies: "dict[int, MetricTable]", title: str) -> None:
+def save_layers(path: str, studies: dict[int, MetricTable], title: str) -> None:
     """Draws the mean correlation of the score, and of each part, against the layer, with its 95 %
     intervals.
 
@@ -78,10 +74,6 @@ def save_layers(path: str, studies: "dict[int, MetricTable]", title: str) -> Non
         studies: layer -> its table.
         title: begins the title of the picture.
     """
-    from mtmetrics.reports.agreement_report import layer_curves, mean_intervals
-    from mtmetrics.reports.figures import save_figure
-    from mtmetrics.reports.plots import draw_curves
-
     mean_of_layer = {
         part: {layer: correlations[-1].value for layer, correlations in layers.items()}
         for part, layers in layer_curves(studies).items()

@@ -48,8 +48,7 @@ _COMMANDS = {
     "serve": "score what programs send by HTTP",
     "doctor": "check the installation",
 }
-# Old name -> new name. An old name still works, but help does not list it, and it prints a note. Its
-# module keeps the old name.
+# Old name -> new name. An old name still works, but help does not list it, and it prints a note.
 RENAMED = {
     "remap": "train maps",
     "idf": "train idf",
@@ -57,6 +56,17 @@ RENAMED = {
     "label": "train labels",
     "plot": "evaluate --plot",
     "tune": "evaluate --tune",
+}
+# Old name of a command -> those of its arguments that are written in another way now.
+_RENAMED_ARGUMENTS = {
+    "plot": {
+        "scatter": "--draw=scatter",
+        "bars": "--draw=bars",
+        "weights": "--draw=weights",
+        "--out": "--plot",
+        "--parts": "--weigh",
+    },
+    "tune": {"--out": "--tune"},
 }
 # Python keyword of an argument with texts -> its option in messages.
 _TEXT_OPTIONS = {"sources": "-s SOURCES", "references": "-r REFERENCES"}
@@ -75,11 +85,8 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mtmetrics {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    commands = {name: subparsers.add_parser(name, help=text) for name, text in _COMMANDS.items()}
-    for name, new_name in RENAMED.items():
-        commands[name] = subparsers.add_parser(name)
-        commands[name].set_defaults(renamed=(name, new_name))
-    for name, command in commands.items():
+    for name, text in _COMMANDS.items():
+        command = subparsers.add_parser(name, help=text)
         if only in (None, name):
             importlib.import_module(f"mtmetrics.cli.{name}").configure(command)
     for runnable in runnable_commands(parser):
@@ -127,15 +134,12 @@ def _run(argv: Sequence[str]) -> int:
     """Runs a command, and turns its expected errors into one line and an exit code."""
     if "_ARGCOMPLETE" in os.environ:
         complete(build_parser())
+    argv = _with_new_names(argv)
     try:
         arguments = _parse(argv)
     except MTMetricsError as error:
         return _report_failure(str(error), _exit_code(error))
     messages.quiet = arguments.quiet
-    if hasattr(arguments, "renamed"):
-        old_name, new_name = arguments.renamed
-        note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'"
-        print(f"mtmetrics: {note}; the old name goes in 2.1", file=sys.stderr)
     # A training sets `large_blocks`: it keeps freed blocks of memory to reuse them. Other commands
     # return them to the system.
     if getattr(arguments, "large_blocks", False):
@@ -154,6 +158,22 @@ def _run(argv: Sequence[str]) -> int:
             return _report_failure(message, _exit_code(error))
 
 
+def _with_new_names(argv: Sequence[str]) -> Sequence[str]:
+    """Replaces an old name of a command, and the arguments that changed with it. Prints a note."""
+    if not argv or argv[0] not in RENAMED:
+        return argv
+    old_name, *arguments = argv
+    new_name = RENAMED[old_name]
+    note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'"
+    print(f"mtmetrics: {note}; the old name goes in 2.1", file=sys.stderr)
+    new_arguments = [word for word in new_name.split() if not word.startswith("--")]
+    renamed = _RENAMED_ARGUMENTS.get(old_name, {})
+    for argument in arguments:
+        option, equals, value = argument.partition("=")
+        new_arguments.append(renamed.get(option, option) + equals + value)
+    return new_arguments
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Loads the plug-ins that the arguments name, and parses the arguments.
 
@@ -162,9 +182,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         InputError: a plug-in has an option that the command has already.
     """
     _load_plugins(argv)
-    commands = (word for word in argv if word in _COMMANDS or word in RENAMED)
     try:
-        parser = build_parser(next(commands, ""))
+        parser = build_parser(argv[0] if argv else "")
     except argparse.ArgumentError as error:
         raise InputError(
             f"{error}: an option of a plug-in is one of the command, too; rename the field of its "

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -24,27 +24,13 @@ def show_notes(are_shown: bool = True) -> None:
     logging.getLogger("faiss").setLevel(logging.WARNING)
 
 
-def progress(
-    iterable: Iterable[T] | None = None,
-    *,
-    desc: str | None = None,
-    unit: str = "it",
-    total: int | None = None,
-    unit_scale: bool = False,
-) -> "tqdm[T]":
+def progress(iterable: Iterable[T] | None = None, **keywords: Any) -> "tqdm[T]":
     """Returns a bar of progress over an iterable, or one that is moved by ``update``.
 
     It is shown on a terminal only, and not with --quiet. The keywords are those of tqdm."""
     from tqdm import tqdm
 
-    return tqdm(
-        iterable,
-        disable=quiet or None,
-        desc=desc,
-        unit=unit,
-        total=total,
-        unit_scale=unit_scale,
-    )
+    return tqdm(iterable, disable=quiet or None, **keywords)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,8 @@
 
 Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
 functions read parsed arguments: `settings_of`, `passed_values`, `mix_weights`, `metric_specs`,
-`scorer_keywords`, `single_scorer_keywords`, `pool_options` and `model_pool`. A command that needs
-another help text or another default for a flag, such as ``--lp`` or ``--format``, defines this flag
-itself.
+`single_metric`, `pool_options` and `model_pool`. A command that needs another help text or another
+default for a flag, such as ``--lp`` or ``--format``, defines this flag itself.
 
 Settings are the fields of a dataclass. Metrics, models and training runs have such classes.
 `add_settings` adds an option for each field, and `settings_of` reads these options."""
@@ -33,9 +32,6 @@ T = TypeVar("T")
 Container = argparse._ActionsContainer
 # Takes a parser for each action of a command, such as ``train encoder`` and ``train lm``.
 Subparsers = argparse._SubParsersAction
-# Keywords of `load_scorer`: ``metric``, ``preset``, ``lang_pair``, ``against``, and settings of the
-# metric.
-ScorerKeywords = dict[str, Any]
 # Values that a setting can have on the command line.
 PlainValue = bool | int | float | str
 # Keywords of `add_argument` for an option that takes one value or several. If the user repeats the
@@ -90,15 +86,15 @@ def settings_with_flags() -> dict[str, list[dataclasses.Field]]:
 
 def _format_default(field: dataclasses.Field) -> str:
     """Formats the default of a setting for help; returns "" for None and False."""
+    if field.name == "dtype":  # the command decides, not the class of settings
+        return f" (default: {_DTYPE_DEFAULT})"
     if field.default is None or field.default is False:
         return ""
     return f" (default: {field.default})"
 
 
 def add_settings(
-    group: Container,
-    fields_of_class: Mapping[str, Iterable[dataclasses.Field]],
-    format_default: Callable[[dataclasses.Field], str] = _format_default,
+    group: Container, fields_of_class: Mapping[str, Iterable[dataclasses.Field]]
 ) -> None:
     """Adds an option for each field of one or several classes of settings.
 
@@ -114,7 +110,6 @@ def add_settings(
         fields_of_class: name of a class of settings, for users, such as the name of a metric -> the
             fields of the class. The metadata of a field holds its `help`, and may hold `usage`, the
             placeholder of the value. The name of a single class is never shown, and may be "".
-        format_default: returns the text that shows the default of a field, after its help.
     """
     fields: dict[str, dataclasses.Field] = {}
     # Name of a field -> help text -> the classes that have this help text.
@@ -122,7 +117,7 @@ def add_settings(
     for class_name, class_fields in fields_of_class.items():
         for field in class_fields:
             fields.setdefault(field.name, field)
-            help_text = field.metadata["help"] + format_default(field)
+            help_text = field.metadata["help"] + _format_default(field)
             classes_by_help.setdefault(field.name, {}).setdefault(help_text, []).append(class_name)
     for name, field in fields.items():
         help_texts = list(classes_by_help[name])
@@ -351,7 +346,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
     Args:
         parser: the parser of the command.
         is_repeatable: whether help says that the user may repeat --metric. A command with one
-            metric reads it with `single_scorer_keywords`, which refuses several.
+            metric reads it with `single_metric`, which refuses several.
     """
     group = parser.add_argument_group("metric")
     repeat_hint = "; pass it once for each metric" if is_repeatable else ""
@@ -372,9 +367,9 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
         metavar="SIDE",
         help="compare with the source or the reference, for metrics that can do both",
     )
-    overrides = parser.add_argument_group(PRESET_OVERRIDES_TITLE)
-    # These flags show no default, because the preset decides where the user omits one.
-    add_settings(overrides, settings_with_flags(), format_default=lambda field: "")
+    # Help shows these flags with their texts for a metric, and without a default, because the preset
+    # decides where the user omits one; see `mtmetrics.cli.parser.Parser`.
+    add_settings(parser.add_argument_group(PRESET_OVERRIDES_TITLE), settings_with_flags())
     add_model_options(parser)
 
 
@@ -387,13 +382,7 @@ def add_metric(group: Container, help_text: str) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options for running models: device, number format, batch size, use of the Hub."""
-
-    def format_model_default(field: dataclasses.Field) -> str:
-        # The default of --dtype depends on the command, not on the class of settings.
-        return f" (default: {_DTYPE_DEFAULT})" if field.name == "dtype" else _format_default(field)
-
-    group = parser.add_argument_group("models")
-    add_settings(group, {"": dataclasses.fields(Running)}, format_model_default)
+    add_settings(parser.add_argument_group("models"), {"": dataclasses.fields(Running)})
 
 
 def add_mix_option(parser: argparse.ArgumentParser, extra_help: str = "") -> None:
@@ -435,8 +424,8 @@ def mix_weights(args: argparse.Namespace) -> dict[str, float]:
     return weights
 
 
-def single_scorer_keywords(args: argparse.Namespace) -> ScorerKeywords:
-    """Returns the keywords of `load_scorer`, for a command that takes one metric.
+def single_metric(args: argparse.Namespace) -> "MetricSpec":
+    """Returns the metric that the arguments name, for a command that takes one.
 
     Raises:
         InputError: the arguments name several metrics, or `metric_specs` raises it.
@@ -447,17 +436,7 @@ def single_scorer_keywords(args: argparse.Namespace) -> ScorerKeywords:
             f"--metric {further_specs[0]}: this command takes one metric; score, compare and "
             "evaluate take several"
         )
-    return scorer_keywords(spec, args)
-
-
-def scorer_keywords(spec: "MetricSpec", args: argparse.Namespace) -> ScorerKeywords:
-    """Returns the keywords of `mtmetrics.scorers.registry.load_scorer` for a metric.
-
-    They include the language pair if the command has ``--lp``."""
-    keywords = {"metric": spec.metric, "preset": spec.preset, **dict(spec.options)}
-    if hasattr(args, "lp"):
-        keywords["lang_pair"] = args.lp
-    return keywords
+    return spec
 
 
 def metric_specs(

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -162,58 +162,45 @@ def refuse_inputs_as_outputs(
         InputError: an output would replace an input or another output.
     """
     inputs, outputs = _named_files(arguments, options)
-    outputs_before: dict[str, str] = {}
-    for option, path in outputs.items():
+    for index, (output, path) in enumerate(outputs):
         # An existing folder keeps its files, unless the whole folder is replaced.
         keeps_files = os.path.isdir(path) and not getattr(arguments, "overwrite", False)
-        if not is_special_file(path) and not keeps_files:
-            _refuse_replacement(option, path, inputs)
-            for option_before, path_before in outputs_before.items():
-                if os.path.realpath(path_before) == os.path.realpath(path):
-                    raise InputError(f"{option}: is {option_before}, too; pass another name")
-        outputs_before[option] = path
+        if is_special_file(path) or keeps_files:
+            continue
+        for option, input_path in inputs:
+            if _is_same_file(path, input_path):
+                raise InputError(
+                    f"{output}: is the input {option}, which it would replace; pass another name"
+                )
+        for output_before, path_before in outputs[:index]:
+            if os.path.realpath(path_before) == os.path.realpath(path):
+                raise InputError(f"{output}: is {output_before}, too; pass another name")
 
 
 def _named_files(
     arguments: argparse.Namespace, options: Iterable[argparse.Action]
-) -> tuple[dict[str, list[str]], dict[str, str]]:
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Returns the files and folders that the arguments name.
 
     Returns:
-        Two dictionaries: option -> paths of its inputs, and option with its value, such as
-        "--out scores.tsv" -> path of the output.
+        The inputs: option and path. And the outputs: option with its value, such as
+        "--out scores.tsv", and path.
     """
-    inputs: dict[str, list[str]] = {}
-    outputs: dict[str, str] = {}
+    inputs, outputs = [], []
     for option in options:
         value = getattr(arguments, option.dest, None)
-        values = [str(item) for item in (value if isinstance(value, list) else [value])]
-        if value is None or not values:
-            continue
         name = option.option_strings[-1] if option.option_strings else str(option.metavar)
-        if option.dest in _OUTPUT_ATTRIBUTES:
-            outputs |= {f"{name} {path}": path for path in values}
-        elif option.dest == "metric":
-            prefix = "scores:"
-            inputs[name] = [text.removeprefix(prefix) for text in values if text.startswith(prefix)]
-        elif _FILE_METAVAR.search(str(option.metavar)):
-            inputs[name] = values
+        for item in value if isinstance(value, list) else [value]:
+            path = str(item)
+            if item is None:
+                continue
+            if option.dest in _OUTPUT_ATTRIBUTES:
+                outputs.append((f"{name} {path}", path))
+            elif _FILE_METAVAR.search(str(option.metavar)) or path.startswith("scores:"):
+                # The metric scores:FILE reads a file. FILE:1-9 is FILE with a range of lines.
+                path = path.removeprefix("scores:")
+                inputs += [(name, path), (name, path.partition(":")[0])]
     return inputs, outputs
-
-
-def _refuse_replacement(
-    output_option: str, output: str, inputs: Mapping[str, Sequence[str]]
-) -> None:
-    """Raises InputError if an output is one of the inputs. An input may be FILE:1-9, FILE with a
-    range of lines."""
-    for option, values in inputs.items():
-        for value in values:
-            file = value.partition(":")[0]
-            if _is_same_file(output, value) or _is_same_file(output, file):
-                raise InputError(
-                    f"{output_option}: is the input {option}, which it would replace; pass another "
-                    "name"
-                )
 
 
 def _is_same_file(path: str, other: str) -> bool:

@@ -1,122 +1,29 @@
-"""Pictures of how well metrics agree with human judgements, for ``mtmetrics evaluate --plot``; and
-``mtmetrics plot``, its old name."""
+"""Pictures of how well metrics agree with human judgements, for ``mtmetrics evaluate --plot``."""
 
 import argparse
 import dataclasses
 import sys
-from typing import TYPE_CHECKING
 
-from mtmetrics.cli import options
-from mtmetrics.cli.judged_files import judge, judged_files
-from mtmetrics.cli.output import TABLE_FORMATS, print_report, print_warnings
+from mtmetrics.cli.output import print_report, print_warnings
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    from mtmetrics.reports.agreement import MetricTable
-    from mtmetrics.reports.metric_runs import Entry, MetricRuns
-    from mtmetrics.reports.plots import Bar
+from mtmetrics.reports import figures, plots
+from mtmetrics.reports.agreement import MetricTable
+from mtmetrics.reports.metric_runs import Entry, MetricRuns
+from mtmetrics.reports.plots import Bar
+from mtmetrics.scorers.uscore import WORD_PARTS
 
 _DEVELOPMENT = (
     "weights belong to development data: choosing them on the set that is reported makes every "
     "number too good"
 )
-WEIGH = (
-    "parts to weigh (default: all; of uscore wmd, pseudo and lm); -A turns the sign of one whose "
-    "low values are good, such as wmd of sentsim: --weigh=-wmd,sss"
-)
-STEPS_HELP = "steps from a weight of 0 to one of 1 (default: %(default)s)"
-COEFFICIENTS = ("pearson", "spearman", "kendall-b", "kendall-c")
-PICTURES = ("scatter", "bars", "weights")
-STEPS = 10
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Scores translations that people have judged, and draws the scores and their agreement "
-        "with the judgements as PNG, SVG or PDF."
-    )
-    plots = parser.add_subparsers(title="plots", metavar="PLOT", required=True)
-    scatter = _add_plot(plots, "scatter", "scores against human judgements, with Pearson's r and "
-                        "the regression line")  # fmt: skip
-    bars = _add_plot(plots, "bars", "the correlation of each metric for each language pair, with "
-                     "95 %% bootstrap intervals")  # fmt: skip
-    weights = _add_plot(plots, "weights", "the correlation as a function of the weights of two or "
-                        "three parts of a score; prints the numbers too")  # fmt: skip
-    for plot in (scatter, bars):
-        plot.add_argument(
-            "--column",
-            metavar="NAME",
-            action="append",
-            default=[],
-            help="also scores that stand in the data; repeatable",
-        )
-    for plot in (bars, weights):
-        plot.add_argument(
-            "--coefficient",
-            choices=COEFFICIENTS,
-            default="pearson",
-            help="of agreement (default: %(default)s)",
-        )
-    weights.add_argument("--weigh", "--parts", metavar="A,B[,C]", help=WEIGH)
-    weights.add_argument("--steps", type=int, default=STEPS, help=STEPS_HELP)
-    options.add_output_options(weights, TABLE_FORMATS)
-
-
-def _add_plot(plots: options.Subparsers, name: str, picture: str) -> argparse.ArgumentParser:
-    description = f"Draws {picture}.".replace("%%", "%")
-    parser = plots.add_parser(name, help=picture, description=description)
-    parser.add_argument(
-        "--data",
-        metavar="FILE",
-        **options.REPEATABLE_LIST,
-        required=True,
-        help="human judgements, in any layout that mtmetrics evaluate reads",
-    )
-    options.add_judged_options(parser)
-    parser.add_argument(
-        "--out", metavar="FILE", required=True, help="the picture, .png, .svg or .pdf"
-    )
-    options.add_metric_options(parser, is_repeatable=True)
-    parser.set_defaults(run=run, draw=name, level="segment", column=[], coefficient="pearson")
-    return parser
-
-
-def run(args: argparse.Namespace) -> None:
-    """Draws the picture that the arguments name."""
-    from mtmetrics.reports.agreement import Measure, remarks
-    from mtmetrics.reports.figures import check_plot_file
-    from mtmetrics.reports.metric_runs import Entry
-
-    check_picture(args)
-    check_plot_file(args.out, "mtmetrics plot")
-    specs = options.metric_specs(
-        args, default_metrics=() if args.column else (options.DEFAULT_METRIC,)
-    )
-    files = judged_files(args)
-    entries = [Entry(name, spec) for name, spec in specs.items()]
-    entries += [Entry.of_column(name) for name in args.column]
-    measure = Measure(args.coefficient)
-    runs, table = judge(args, entries, files, measure, intervals=args.draw == "bars")
-    print_warnings([*runs.notes(), *remarks(table)])
-    draw(args, args.out, runs, entries, table)
-
-
-def check_picture(args: argparse.Namespace) -> None:
-    """Refuses a picture of weights of several metrics, or without steps."""
-    from mtmetrics.checks import positive
-
-    if args.draw == "weights":
-        if len(args.metric or []) > 1:
-            raise InputError("--metric: a plot of weights shows the parts of one metric")
-        positive("steps", args.steps)
 
 
 def draw(
     args: argparse.Namespace,
     path: str,
-    runs: "MetricRuns",
-    entries: "list[Entry]",
-    table: "MetricTable",
+    runs: MetricRuns,
+    entries: list[Entry],
+    table: MetricTable,
 ) -> None:
     """Draws the picture that the arguments name, and prints the numbers of one of weights."""
     if args.draw == "scatter":
@@ -127,9 +34,7 @@ def draw(
         _draw_weights(args, path, runs, entries[0], table)
 
 
-def _draw_scatter(table: "MetricTable", path: str) -> None:
-    from mtmetrics.reports import figures, plots
-
+def _draw_scatter(table: MetricTable, path: str) -> None:
     panels = {}
     for number, (label, column) in enumerate(zip(table.labels, table.columns, strict=True)):
         human = column.judgements["human"]
@@ -140,9 +45,7 @@ def _draw_scatter(table: "MetricTable", path: str) -> None:
     figures.save_figure(plots.draw_scatter(panels), path)
 
 
-def _draw_bars(table: "MetricTable", path: str) -> None:
-    from mtmetrics.reports import figures, plots
-
+def _draw_bars(table: MetricTable, path: str) -> None:
     bars, groups = bars_of(table)
     figure = plots.draw_bars(
         bars, groups, title="95 % bootstrap intervals", y_label=_agreement(table)
@@ -150,11 +53,9 @@ def _draw_bars(table: "MetricTable", path: str) -> None:
     figures.save_figure(figure, path)
 
 
-def bars_of(table: "MetricTable") -> "tuple[dict[str, list[Bar]], list[str]]":
+def bars_of(table: MetricTable) -> tuple[dict[str, list[Bar]], list[str]]:
     """Returns the bars of each row that could be run, and the names of their groups: the columns
     and, of several columns, their mean."""
-    from mtmetrics.reports.plots import Bar
-
     has_mean = len(table.labels) > 1
     bars = {}
     for row in table.rows:
@@ -171,10 +72,8 @@ def bars_of(table: "MetricTable") -> "tuple[dict[str, list[Bar]], list[str]]":
 
 
 def _draw_weights(
-    args: argparse.Namespace, path: str, runs: "MetricRuns", entry: "Entry", table: "MetricTable"
+    args: argparse.Namespace, path: str, runs: MetricRuns, entry: Entry, table: MetricTable
 ) -> None:
-    from mtmetrics.reports import figures, plots
-
     parts = _chosen_parts(args.weigh, *runs.with_parts(entry))
     coefficient = table.measure.name
     grids = {}
@@ -193,7 +92,7 @@ def _draw_weights(
     print_warnings([_DEVELOPMENT])
 
 
-def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[Entry]":
+def _chosen_parts(names: str | None, score: Entry, *parts: "Entry") -> list[Entry]:
     """Returns the parts to weigh, as rows of their own.
 
     Args:
@@ -204,8 +103,6 @@ def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[E
     Raises:
         InputError: these are not two or three different parts.
     """
-    from mtmetrics.scorers.uscore import WORD_PARTS
-
     available = [part.part for part in parts]
     if names is not None:
         chosen = [name.strip() for name in names.split(",")]
@@ -230,5 +127,5 @@ def _chosen_parts(names: str | None, score: "Entry", *parts: "Entry") -> "list[E
     ]
 
 
-def _agreement(table: "MetricTable") -> str:
+def _agreement(table: MetricTable) -> str:
     return f"{table.measure.name} with human judgements"

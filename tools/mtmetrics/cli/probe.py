@@ -8,41 +8,33 @@ import argparse
 import functools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TypeVar
+
+import numpy as np
 
 from mtmetrics.checks import language_pair, positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import Document, print_report
 from mtmetrics.cli.rows import sample_rows
 from mtmetrics.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from mtmetrics.models.pool import ModelPool
-    from mtmetrics.reports.styles import Grid
-    from mtmetrics.scorers.base import Scorer
-    from mtmetrics.scorers.results import MetricResult
+from mtmetrics.io.lines import iter_parallel
+from mtmetrics.io.tables import find_text_columns, open_table, read_word_pairs
+from mtmetrics.mining.word_level import words_from_sentences
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.probes import probing
+from mtmetrics.probes.probing import bare_words
+from mtmetrics.probes.robustness import CHANGES, robustness, robustness_table
+from mtmetrics.reports import figures, plots
+from mtmetrics.reports.figures import check_plot_file
+from mtmetrics.reports.metric_runs import SCORE
+from mtmetrics.reports.styles import Grid, Report
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.registry import find_metric
+from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.training.corpus import read_pairs
 
 T = TypeVar("T")
-
-
-class _ProbedMetric(NamedTuple):
-    """A metric under test.
-
-    Attributes:
-        scorer: scores with the metric.
-        name: name of the metric in the registry.
-        preset: name of the preset; None if the metric has no presets.
-    """
-
-    scorer: "Scorer"
-    name: str
-    preset: str | None
-
-    @property
-    def title(self) -> str:
-        return self.name if self.preset is None else f"{self.name}, preset {self.preset}"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -182,16 +174,12 @@ def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
 
 
 def _run_preference(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import probing
-    from mtmetrics.reports import figures
-    from mtmetrics.reports.metric_runs import SCORE
-
     rows = _sample(_read_rows(args, args.predictions), args)
     sources, references, *user_texts = map(list, zip(*rows, strict=True))
     modified = {"random order": [probing.random_order(text, args.seed) for text in references]}
     pool = options.model_pool(args)
-    metric = _load_metric(args, pool)
-    document = _describe(metric, args, len(sources))
+    spec, scorer = _load_metric(args, pool)
+    document = _describe(spec, args, len(sources))
     word_pairs = _word_pairs(args, pool)
     if word_pairs:
         dictionary = probing.Dictionary(word_pairs, references)
@@ -203,27 +191,21 @@ def _run_preference(args: argparse.Namespace) -> None:
         print(f"{note}; the others stay as they are", file=sys.stderr)
     modified |= zip(args.predictions, user_texts, strict=True)
     with messages.scoring((1 + len(modified)) * len(sources)):
-        preferences, scored = probing.preferences(metric.scorer, sources, references, modified)
+        preferences, scored = probing.preferences(scorer, sources, references, modified)
     if not args.parts:
         preferences = [item for item in preferences if item.measure == SCORE]
     document["preferences"] = [item.as_dict() for item in preferences]
     _print(args, document, scored, probing.preference_table(preferences))
     if args.plot is not None:
-        title = f"{metric.title}, {len(sources)} sentences"
+        title = f"{_title(spec)}, {len(sources)} sentences"
         title += ": d > 0 where the modified one is preferred"
         figures.save_figure(probing.draw_preferences(preferences, title=title), args.plot)
 
 
-def _word_pairs(args: argparse.Namespace, pool: "ModelPool") -> list[tuple[str, str]]:
+def _word_pairs(args: argparse.Namespace, pool: ModelPool) -> list[tuple[str, str]]:
     """Returns words and their translations, from lists and from parallel text."""
-    from mtmetrics.io.tables import read_word_pairs
-    from mtmetrics.probes.probing import bare_words
-
     word_pairs = [pair for path in args.word_pairs for pair in read_word_pairs(path)]
     if args.parallel:
-        from mtmetrics.mining.word_level import words_from_sentences
-        from mtmetrics.training.corpus import read_pairs
-
         rows, _ = read_pairs(args.parallel)
         word_pairs += words_from_sentences(
             [(bare_words(row.source), bare_words(row.target)) for row in rows],
@@ -239,29 +221,23 @@ def _languages(args: argparse.Namespace) -> tuple[str | None, str | None]:
 
 
 def _run_matching(args: argparse.Namespace) -> None:
-    from mtmetrics.probes import probing
-    from mtmetrics.reports import figures, plots
-    from mtmetrics.reports.metric_runs import SCORE
-
     pairs = _sample(probing.distinct_pairs(_read_rows(args)), args)
     sources, targets = map(list, zip(*pairs, strict=True))
     pool = options.model_pool(args)
     candidates = _candidates(args, sources, targets, pool)
-    metric = _load_metric(args, pool)
+    spec, scorer = _load_metric(args, pool)
     cutoffs = sorted(set(args.at or [1, 5, 10]))
     with messages.scoring(candidates.size):
-        precision_of_measure, scored = probing.match(
-            metric.scorer, sources, targets, candidates, cutoffs
-        )
+        precision_of_measure, scored = probing.match(scorer, sources, targets, candidates, cutoffs)
     if not args.parts:
         precision_of_measure = {SCORE: precision_of_measure[SCORE]}
-    document = _describe(metric, args, len(sources))
+    document = _describe(spec, args, len(sources))
     document["candidates"] = candidates.shape[1]
     document["nearest"] = args.nearest
     document["precision"] = precision_of_measure
     _print(args, document, scored, probing.matching_table(precision_of_measure))
     if args.plot is not None:
-        title = f"{metric.title}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
+        title = f"{_title(spec)}: {len(sources)} sentences, {candidates.shape[1]} candidates each"
         figure = plots.draw_curves(
             precision_of_measure, title=title, x_label="N", y_label="Precision@N"
         )
@@ -269,12 +245,10 @@ def _run_matching(args: argparse.Namespace) -> None:
 
 
 def _candidates(
-    args: argparse.Namespace, sources: list[str], targets: list[str], pool: "ModelPool"
-) -> "np.ndarray":
+    args: argparse.Namespace, sources: list[str], targets: list[str], pool: ModelPool
+) -> np.ndarray:
     """Returns an (n, k) array: for each source the indices of k targets, which include its
     translation."""
-    from mtmetrics.probes import probing
-
     if args.nearest is None:
         return probing.random_candidates(len(sources), args.candidates, args.seed)
     encoder = pool.sentence_encoder(args.nearest)
@@ -286,17 +260,14 @@ def _candidates(
 
 
 def _run_robustness(args: argparse.Namespace) -> None:
-    from mtmetrics.probes.robustness import CHANGES, robustness, robustness_table
-    from mtmetrics.reports.metric_runs import SCORE
-
     sources, references = map(list, zip(*_sample(_read_rows(args), args), strict=True))
-    metric = _load_metric(args, options.model_pool(args))
+    spec, scorer = _load_metric(args, options.model_pool(args))
     target_language = _languages(args)[1] or "en"
     with messages.scoring((1 + len(CHANGES)) * len(sources)):
-        changes, scored = robustness(metric.scorer, sources, references, target_language, args.seed)
+        changes, scored = robustness(scorer, sources, references, target_language, args.seed)
     if not args.parts:
         changes = [change for change in changes if change.measure == SCORE]
-    document = _describe(metric, args, len(sources))
+    document = _describe(spec, args, len(sources))
     document["changes"] = [change.as_dict() for change in changes]
     _print(args, document, scored, robustness_table(changes))
 
@@ -313,11 +284,7 @@ def _read_rows(
     Raises:
         InputError: there are no rows, or options contradict each other.
     """
-    from mtmetrics.io.lines import iter_parallel
-
     if getattr(args, "plot", None) is not None:
-        from mtmetrics.reports.figures import check_plot_file
-
         check_plot_file(args.plot, "--plot")
     paths = [args.sources, args.references]
     has_file = args.file is not None
@@ -337,8 +304,6 @@ def _read_rows(
 def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
     """Yields the source and the human translation of each row: the column reference, or translation
     in a file without it."""
-    from mtmetrics.io.tables import find_text_columns, open_table
-
     table = open_table(path, ("source", "reference"))
     if table is None:
         return iter(())
@@ -355,35 +320,33 @@ def _sample(rows: list[T], args: argparse.Namespace) -> list[T]:
     return sample_rows(rows, positive("--sentences", args.sentences), args.seed)
 
 
-def _load_metric(args: argparse.Namespace, pool: "ModelPool") -> _ProbedMetric:
+def _load_metric(args: argparse.Namespace, pool: ModelPool) -> tuple[MetricSpec, Scorer]:
     """Loads the metric. It compares with the source if it supports that."""
-    from mtmetrics.scorers.registry import find_metric, load_scorer
-
-    keywords = options.single_scorer_keywords(args)
-    metric = find_metric(keywords["metric"])
+    spec = options.single_metric(args)
+    metric = find_metric(spec.metric)
     if "source" in metric.sides:
-        keywords["against"] = metric.resolve_side_without_preset(keywords, ["sources"])
-    preset = keywords["preset"] if metric.takes_presets else None
-    return _ProbedMetric(load_scorer(pool=pool, **keywords), metric.name, preset)
+        side = metric.resolve_side_without_preset(dict(spec.options), ["sources"])
+        spec = spec.having(against=side)
+    return spec, spec.load(pool, args.lp)
 
 
-def _describe(metric: _ProbedMetric, args: argparse.Namespace, sentence_count: int) -> Document:
+def _title(spec: MetricSpec) -> str:
+    return spec.metric if spec.preset is None else f"{spec.metric}, preset {spec.preset}"
+
+
+def _describe(spec: MetricSpec, args: argparse.Namespace, sentence_count: int) -> Document:
     """Returns the fields that the JSON documents of all probes share."""
     return {
-        "metric": metric.name,
-        "preset": metric.preset,
+        "metric": spec.metric,
+        "preset": spec.preset,
         "seed": args.seed,
         "sentences": sentence_count,
     }
 
 
-def _print(
-    args: argparse.Namespace, document: Document, scored: "MetricResult", table: "Grid"
-) -> None:
+def _print(args: argparse.Namespace, document: Document, scored: MetricResult, table: Grid) -> None:
     """Prints a JSON document or a table, with the signature of the scores.
 
     `scored` has the scores of the texts of the probe."""
-    from mtmetrics.reports.styles import Report
-
     document |= {"signature": scored.signature, "report": scored.report.as_dict()}
     print_report(Report(document, [table], [table, scored.signature]), args)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.cli.messages import progress
-from mtmetrics.cli.options import PlainValue, ScorerKeywords, pool_options, single_scorer_keywords
+from mtmetrics.cli.options import PlainValue, pool_options, single_metric
 from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
@@ -103,13 +103,19 @@ def score(args: argparse.Namespace) -> None:
     engine = chosen_engine(args)
     if args.segments or len(args.metric or ()) > 1:
         raise InputError("--engine ray scores with one --metric, and prints no --segments")
-    loader = single_scorer_keywords(args)
+    spec = single_metric(args)
     names = column_names(args.file)
     fields = field_names(args.file, names)
     available_columns = [column for column, field in FIELD_OF_COLUMN.items() if field in fields]
-    metric = find_metric(loader["metric"])
-    side = metric.resolve_side(loader.get("preset"), loader, available_columns)
-    loader |= {"against": side, "degenerate": args.degenerate}
+    side = find_metric(spec.metric).resolve_side(spec.preset, dict(spec.options), available_columns)
+    loader = {
+        "metric": spec.metric,
+        "preset": spec.preset,
+        "lang_pair": args.lp,
+        **dict(spec.options),
+        "against": side,
+        "degenerate": args.degenerate,
+    }
     pool = pool_options(args, dtype="auto")
     # All that the scores depend on: another call with the same folder has to agree.
     settings = {**loader, "dtype": pool["dtype"]}
@@ -191,7 +197,7 @@ def run_blocks(
 def _make_worker(
     plugins: list[str],
     columns: tuple[str, ...],
-    loader: ScorerKeywords,
+    loader: dict[str, PlainValue],
     pool: dict[str, PlainValue],
     workers: int,
 ) -> "ScoringWorker":

@@ -8,35 +8,19 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.cli import messages
+from mtmetrics.cli.main import build_parser, main
 from mtmetrics.cli.options import flag
 from mtmetrics.errors import InputError, MTMetricsError
-
-if TYPE_CHECKING:
-    from mtmetrics.reports.recipes import Recipe
+from mtmetrics.reports.recipes import Recipe
 
 _WARNING = "mtmetrics: warning: "
 # Options of ``mtmetrics evaluate`` that are passed on to the command lines.
 _FORWARDED_OPTIONS = ("device", "dtype", "batch_tokens")
 
 
-class _FinishedCall(NamedTuple):
-    """The result of a command line.
-
-    Attributes:
-        code: exit code.
-        stdout: text on standard output.
-        stderr: text on standard error.
-    """
-
-    code: int
-    stdout: str
-    stderr: str
-
-
-def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
+def run_calls(args: argparse.Namespace, recipe: Recipe) -> list[str]:
     """Runs the command lines of a figure. If one fails, its error is printed, and the others still
     run.
 
@@ -52,9 +36,9 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     folder.mkdir(exist_ok=True)
     paragraphs, image_links, failures = [], [], 0
     for argv in _command_lines(args, recipe):
-        call = _run(argv)
-        paragraphs += [f"```bash\nmtmetrics {shlex.join(argv)}\n```", _output_paragraph(call)]
-        if call.code == 0:
+        code, output = _run(argv)
+        paragraphs += [f"```bash\nmtmetrics {shlex.join(argv)}\n```", output]
+        if code == 0:
             image_links += _image_links(folder, argv)
         else:
             failures += 1
@@ -66,7 +50,7 @@ def run_calls(args: argparse.Namespace, recipe: "Recipe") -> list[str]:
     return [*paragraphs, *image_links]
 
 
-def _command_lines(args: argparse.Namespace, recipe: "Recipe") -> list[list[str]]:
+def _command_lines(args: argparse.Namespace, recipe: Recipe) -> list[list[str]]:
     """Returns the arguments of each command line, with the data and options of the evaluation."""
     preset = args.preset or "paper"
     folders = args.data or []
@@ -107,31 +91,26 @@ def _forwarded_options(args: argparse.Namespace) -> list[str]:
 
 def _accepted_options(argv: Sequence[str], forwarded: Sequence[str]) -> list[str]:
     """Returns the forwarded options that a command has; ``train``, for example, has no --dtype."""
-    from mtmetrics.cli.main import build_parser
-
     _, unknown = build_parser(argv[0]).parse_known_args([*argv, *forwarded])
     return [option for option in forwarded if option not in unknown]
 
 
-def _run(argv: Sequence[str]) -> _FinishedCall:
-    """Runs a command line in this process, and then prints its standard error."""
-    from mtmetrics.cli.main import main
+def _run(argv: Sequence[str]) -> tuple[int, str]:
+    """Runs a command line in this process, and then prints its standard error.
 
+    Returns:
+        The exit code; and for the report the output, or else the error, and the warnings.
+    """
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = main(argv)
     sys.stderr.write(stderr.getvalue())
-    return _FinishedCall(code, stdout.getvalue().strip(), stderr.getvalue().strip())
-
-
-def _output_paragraph(call: _FinishedCall) -> str:
-    """Returns the output of a command line, or its error, and its warnings."""
-    lines = call.stderr.splitlines()
-    output = call.stdout
-    if not output and call.code != 0:
+    lines = stderr.getvalue().strip().splitlines()
+    output = stdout.getvalue().strip()
+    if not output and code != 0:
         output = lines[-1]
     warnings = [line for line in lines if line.startswith(_WARNING)]
-    return "\n\n".join(filter(None, [output, *warnings]))
+    return code, "\n\n".join(filter(None, [output, *warnings]))
 
 
 def _image_links(folder: Path, argv: Sequence[str]) -> list[str]:

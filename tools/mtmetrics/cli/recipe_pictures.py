@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtmetrics.cli.plot import bars_of
+from mtmetrics.reports.agreement import MetricTable
+from mtmetrics.reports.agreement_report import coefficient_name
+from mtmetrics.reports.averages import average_rows
+from mtmetrics.reports.figures import save_figure
+from mtmetrics.reports.plots import Bar, draw_bars, draw_published
+from mtmetrics.reports.recipes import Recipe
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-    from mtmetrics.reports.agreement import MetricTable
-    from mtmetrics.reports.recipes import Recipe
 
-
-def draw_against_published(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
+def draw_against_published(folder: str, table: MetricTable, recipe: Recipe) -> list[str]:
     """Draws each row of a table as points: the paper's numbers against ours."""
-    from mtmetrics.reports.agreement_report import coefficient_name
-    from mtmetrics.reports.plots import draw_published
-
     points = {}
     for row, recipe_row in zip(table.rows, recipe.rows, strict=True):
         points_of_row = []
@@ -39,11 +39,8 @@ def draw_against_published(folder: str, table: "MetricTable", recipe: "Recipe") 
     return _saved(folder, recipe, figure, "published numbers against those measured here")
 
 
-def draw_measured(folder: str, table: "MetricTable", recipe: "Recipe") -> list[str]:
+def draw_measured(folder: str, table: MetricTable, recipe: Recipe) -> list[str]:
     """Draws the rows of a table that could be run as bars with intervals."""
-    from mtmetrics.reports.agreement_report import coefficient_name
-    from mtmetrics.reports.plots import draw_bars
-
     bars, groups = bars_of(table)
     if not bars:
         return []
@@ -52,7 +49,7 @@ def draw_measured(folder: str, table: "MetricTable", recipe: "Recipe") -> list[s
     return _saved(folder, recipe, figure, recipe.title)
 
 
-def draw_averages(folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe") -> list[str]:
+def draw_averages(folder: str, tables: dict[str, MetricTable], recipe: Recipe) -> list[str]:
     """Draws the paper's averages and ours as bars beside each other, for each row.
 
     Args:
@@ -60,9 +57,6 @@ def draw_averages(folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe
         tables: name of a recipe -> its table.
         recipe: says which of these tables are averaged.
     """
-    from mtmetrics.reports.averages import average_rows
-    from mtmetrics.reports.plots import Bar, draw_bars
-
     rows = average_rows(recipe, tables)
     bars = {}
     for column in recipe.pairs:
@@ -80,16 +74,14 @@ def draw_averages(folder: str, tables: "dict[str, MetricTable]", recipe: "Recipe
     return _saved(folder, recipe, figure, "published averages beside those measured here")
 
 
-def _number_in_paper(recipe: "Recipe") -> str:
+def _number_in_paper(recipe: Recipe) -> str:
     """Returns the beginning of the title, such as ``Table 1``."""
     return recipe.title.partition(":")[0]
 
 
 def _saved(
-    folder: str, recipe: "Recipe", figure: "matplotlib.figure.Figure", caption: str
+    folder: str, recipe: Recipe, figure: "matplotlib.figure.Figure", caption: str
 ) -> list[str]:
-    from mtmetrics.reports.figures import save_figure
-
     path = Path(folder) / f"{recipe.name}.svg"
     path.parent.mkdir(exist_ok=True)
     save_figure(figure, str(path))

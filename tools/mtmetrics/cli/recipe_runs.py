@@ -9,9 +9,9 @@ import dataclasses
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mtmetrics._version import __version__
+from mtmetrics.artifacts.download import is_offline
 from mtmetrics.checks import names_of_pair
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.data import pulled
@@ -21,13 +21,17 @@ from mtmetrics.cli.output import check_target, print_report, print_warnings
 from mtmetrics.cli.recipe_calls import run_calls
 from mtmetrics.cli.recipe_pictures import draw_against_published, draw_averages, draw_measured
 from mtmetrics.errors import InputError, MTMetricsError
-
-if TYPE_CHECKING:
-    from mtmetrics.judgements.judged import Judged
-    from mtmetrics.reports.agreement import Measure, MetricTable
-    from mtmetrics.reports.metric_runs import Entry
-    from mtmetrics.reports.recipes import Recipe
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.io.atomic import make_folder, write_atomic
+from mtmetrics.io.tables import read_word_pairs
+from mtmetrics.judgements.judged import Judged
+from mtmetrics.judgements.public_sets import datasets
+from mtmetrics.probes.word_by_word import judge_words, literal_pairs, report_words
+from mtmetrics.reports.agreement import Measure, MetricTable, check_table, remarks, usual_test
+from mtmetrics.reports.agreement_report import report_layers, report_metrics
+from mtmetrics.reports.averages import report_averages
+from mtmetrics.reports.metric_runs import Entry
+from mtmetrics.reports.recipes import Recipe, judge_recipe, load_recipe
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def run_recipe(args: argparse.Namespace) -> None:
@@ -36,9 +40,6 @@ def run_recipe(args: argparse.Namespace) -> None:
     Raises:
         InputError: an option does not fit the recipe, or its data is missing.
     """
-    from mtmetrics.reports.agreement import Measure
-    from mtmetrics.reports.recipes import load_recipe
-
     recipe = load_recipe(args.recipe)
     # A flag of a single metric elsewhere; here it is for all rows that have a map.
     args.maps_of_rows, args.maps = args.maps, None
@@ -47,6 +48,12 @@ def run_recipe(args: argparse.Namespace) -> None:
     measure = Measure(args.coefficient or recipe.coefficient, args.group)
     _refuse_options(args, recipe, measure)
     args.level = recipe.level
+    tables = [load_recipe(mean.recipe) for mean in recipe.means.values()] or [recipe]
+    rows = [row for table in tables for row in table.rows]
+    # Raises InputError for metrics, vectors and maps that no row uses.
+    dataclasses.replace(recipe, rows=rows).entries(
+        "paper", _user_metrics(args), _vectors(args), args.maps_of_rows
+    )
     if recipe.means:
         _print_averages(args, recipe, measure)
         return
@@ -61,7 +68,7 @@ def run_recipe(args: argparse.Namespace) -> None:
         _print_table(args, recipe, measure)
 
 
-def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
+def _refuse_options(args: argparse.Namespace, recipe: Recipe, measure: Measure) -> None:
     """Raises InputError for options that do not fit the recipe."""
     if (measure.label, args.level or recipe.level) != (recipe.coefficient, recipe.level):
         raise InputError(
@@ -93,7 +100,7 @@ def _refuse_options(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
 
 
 def _find_data(
-    args: argparse.Namespace, recipe: "Recipe", *, takes_single_files: bool = True
+    args: argparse.Namespace, recipe: Recipe, *, takes_single_files: bool = True
 ) -> None:
     """Sets `args.data` and `args.where` to the data of a recipe.
 
@@ -142,9 +149,6 @@ def _announce(name: str) -> None:
     """Prints how much of a public set will be fetched."""
     from tqdm import tqdm
 
-    from mtmetrics.artifacts.download import is_offline
-    from mtmetrics.judgements.public_sets import datasets
-
     dataset = datasets()[name]
     missing = [file for file in dataset.files if not (dataset.cache / file).exists()]
     if missing and not (messages.quiet or is_offline()):
@@ -154,24 +158,15 @@ def _announce(name: str) -> None:
         print(f"mtmetrics: {name}: fetching {note}", file=sys.stderr)
 
 
-def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
+def _print_averages(args: argparse.Namespace, recipe: Recipe, measure: Measure) -> None:
     """Runs the tables that the recipe averages. If one cannot be run, the reason is printed, and
     the others still run.
 
     Raises:
         MTMetricsError: no table could be run.
     """
-    from mtmetrics.reports.agreement_report import report_metrics
-    from mtmetrics.reports.averages import report_averages
-    from mtmetrics.reports.recipes import load_recipe
-
     names = dict.fromkeys(mean.recipe for mean in recipe.means.values())
     recipes = [load_recipe(name) for name in names]
-    # Raises InputError for metrics and vectors that no table uses.
-    rows = [row for table_recipe in recipes for row in table_recipe.rows]
-    dataclasses.replace(recipe, rows=rows).entries(
-        "paper", _user_metrics(args), _vectors(args), args.maps_of_rows
-    )
     tables = {}
     for table_recipe in recipes:
         table_args = argparse.Namespace(**vars(args) | {"level": table_recipe.level})
@@ -196,11 +191,7 @@ def _print_averages(args: argparse.Namespace, recipe: "Recipe", measure: "Measur
     _write_report(args.report, recipe, paragraphs)
 
 
-def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
-    from mtmetrics.reports.agreement_report import report_metrics
-
-    # Raises InputError for metrics and vectors that the table does not use.
-    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
+def _print_table(args: argparse.Namespace, recipe: Recipe, measure: Measure) -> None:
     table = _run_table(args, recipe, measure)
     report = report_metrics(table, {"field": args.field}, recipe)
     print_report(report, args)
@@ -210,11 +201,8 @@ def _print_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
         _write_report(args.report, recipe, [report.render("markdown"), *picture_paragraphs])
 
 
-def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> None:
+def _draw_layers(args: argparse.Namespace, recipe: Recipe, measure: Measure) -> None:
     """Prints and draws how the rows of a figure agree with people at each layer of the encoder."""
-    from mtmetrics.reports.agreement import remarks
-    from mtmetrics.reports.agreement_report import report_layers
-
     args.layers = "all"
     [entry] = _entries(args, recipe)
     files = _files_of_recipe(judged_files(args), recipe)
@@ -231,16 +219,12 @@ def _draw_layers(args: argparse.Namespace, recipe: "Recipe", measure: "Measure")
     _write_report(args.report, recipe, [report.render("markdown"), picture])
 
 
-def _print_words(args: argparse.Namespace, recipe: "Recipe") -> None:
+def _print_words(args: argparse.Namespace, recipe: Recipe) -> None:
     """Prints how often the rows of a table prefer word-by-word translations.
 
     Raises:
         InputError: a language pair has no dictionary.
     """
-    from mtmetrics.io.tables import read_word_pairs
-    from mtmetrics.probes.word_by_word import judge_words, literal_pairs, report_words
-
-    recipe.entries("paper", _user_metrics(args), _vectors(args), args.maps_of_rows)
     entries = _entries(args, recipe)
     files = _files_of_recipe(judged_files(args), recipe)
     pairs = []
@@ -262,7 +246,7 @@ def _print_words(args: argparse.Namespace, recipe: "Recipe") -> None:
         _write_report(args.report, recipe, [report.render("markdown")])
 
 
-def _user_metrics(args: argparse.Namespace) -> "dict[str, MetricSpec]":
+def _user_metrics(args: argparse.Namespace) -> dict[str, MetricSpec]:
     """Returns the metrics of --metric: name -> its specification."""
     specs = options.metric_specs(args, default_metrics=()).values()
     return {spec.metric: spec for spec in specs}
@@ -286,11 +270,8 @@ def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
     return options_of_model
 
 
-def _run_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -> "MetricTable":
+def _run_table(args: argparse.Namespace, recipe: Recipe, measure: Measure) -> MetricTable:
     """Runs the rows of a table on the data of the arguments, and prints warnings."""
-    from mtmetrics.reports.agreement import check_table, remarks, usual_test
-    from mtmetrics.reports.recipes import judge_recipe
-
     with_intervals = args.ci or bool(recipe.bars)
     test = args.significance or usual_test(measure)
     check_table(measure, test, intervals=with_intervals)
@@ -306,7 +287,7 @@ def _run_table(args: argparse.Namespace, recipe: "Recipe", measure: "Measure") -
     return table
 
 
-def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
+def _entries(args: argparse.Namespace, recipe: Recipe) -> list[Entry]:
     """Returns the rows of a table as they are run: with the metrics and vectors of the user, in the
     rows that use them."""
     metrics = {row.metric for row in recipe.rows}
@@ -319,7 +300,7 @@ def _entries(args: argparse.Namespace, recipe: "Recipe") -> "list[Entry]":
     )
 
 
-def _files_of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
+def _files_of_recipe(files: list[Judged], recipe: Recipe) -> list[Judged]:
     """Returns the files of the table's language pairs, in the paper's order, each with the table's
     name of its pair. Prints which pairs are left out.
 
@@ -344,10 +325,8 @@ def _files_of_recipe(files: "list[Judged]", recipe: "Recipe") -> "list[Judged]":
     return sorted(files_of_table, key=lambda file: recipe.pairs.index(file.lang_pair))
 
 
-def _write_report(folder: str, recipe: "Recipe", paragraphs: list[str]) -> None:
+def _write_report(folder: str, recipe: Recipe, paragraphs: list[str]) -> None:
     """Writes a page of Markdown about a recipe."""
-    from mtmetrics.io.atomic import make_folder, write_atomic
-
     make_folder(Path(folder))
     footer = f"Made by mtmetrics {__version__}: `mtmetrics evaluate --recipe {recipe.name}`."
     text = [f"# {recipe.title}", recipe.citation, recipe.note, *paragraphs, footer]

@@ -5,23 +5,21 @@ numbered lines. `_with_sources` adds the sources to the latter two."""
 
 import argparse
 import itertools
-import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mtmetrics.checks import positive
+from mtmetrics.choosing.mixture import load_scorers
+from mtmetrics.choosing.reranking import NBest, Reranker
 from mtmetrics.cli import messages, options
-from mtmetrics.cli.output import Document, check_target, open_output, write_report
+from mtmetrics.cli.output import Document, check_target, open_output, rounded, write_report
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines, iter_parallel, json_line
 from mtmetrics.io.nbest import read_candidates
 from mtmetrics.io.tables import is_json, jsonl_rows
-
-if TYPE_CHECKING:
-    from mtmetrics.choosing.reranking import Choice, NBest, Reranker
-    from mtmetrics.models.pool import ModelPool
-    from mtmetrics.scorers.spec import MetricSpec
+from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.spec import MetricSpec
 
 # Name of the translation model's score if the input does not name it.
 _MODEL_SCORE = "model"
@@ -36,7 +34,7 @@ class _InputItem(NamedTuple):
     """
 
     fields: Document
-    candidates: "NBest"
+    candidates: NBest
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -146,18 +144,26 @@ def run(args: argparse.Namespace) -> None:
     )
     remaining_items = messages.progress(items, unit=" lists", desc="choosing")
     _write_choices(args, reranker, itertools.chain([first_item], remaining_items))
-    write_report(args.report, {**report, **_describe(reranker), **pool.about()})
+    mixture = reranker.mixture
+    report |= {
+        **reranker.counts,
+        "mbr": reranker.mbr,
+        "weights": mixture.weights,
+        "metrics": mixture.about(),
+        **pool.about(),
+    }
+    write_report(args.report, report)
     print(f"mtmetrics: {_summary(reranker)}", file=sys.stderr)
 
 
 def _load_reranker(
     args: argparse.Namespace,
-    specs: "dict[str, MetricSpec]",
+    specs: dict[str, MetricSpec],
     weights: dict[str, float],
-    first_candidates: "NBest",
-    development: "list[NBest]",
-    pool: "ModelPool",
-) -> "tuple[Reranker, Document]":
+    first_candidates: NBest,
+    development: list[NBest],
+    pool: ModelPool,
+) -> tuple[Reranker, Document]:
     """Loads the metrics, and tunes their weights if there is a development set.
 
     Args:
@@ -172,10 +178,6 @@ def _load_reranker(
     Returns:
         The reranker, and the first fields of the report: how it was tuned.
     """
-    from mtmetrics.choosing.mixture import load_scorers
-    from mtmetrics.choosing.reranking import Reranker
-    from mtmetrics.scorers.spec import MetricSpec
-
     texts = {"sources": first_candidates.source, "references": first_candidates.references}
     columns = [name for name, text in texts.items() if text is not None]
     scorers = load_scorers(specs, columns, pool, args.lp, args.mbr)
@@ -197,7 +199,7 @@ def _load_reranker(
 
 
 def _write_choices(
-    args: argparse.Namespace, reranker: "Reranker", items: Iterator[_InputItem]
+    args: argparse.Namespace, reranker: Reranker, items: Iterator[_InputItem]
 ) -> None:
     """Writes the chosen translation of each item, as a row or as plain text."""
     is_text_path = args.out is not None and not args.out.removesuffix(".gz").endswith(".jsonl")
@@ -207,36 +209,18 @@ def _write_choices(
         items_to_write, items_to_rerank = itertools.tee(items)
         choices = reranker.choose(item.candidates for item in items_to_rerank)
         for item, choice in zip(items_to_write, choices, strict=True):
-            row = item.fields | _choice_fields(choice)
+            choice_fields = {
+                "translation": choice.text,
+                "index": choice.index,
+                "score": choice.score,
+                "scores": list(choice.scores),
+            }
+            # Scores of blank candidates are NaN, which becomes None.
+            row = item.fields | rounded(choice_fields, full_precision=True)
             stream.write(choice.text + "\n" if is_text else json_line(row))
 
 
-def _choice_fields(choice: "Choice") -> Document:
-    """Returns the fields of a row about a choice; scores of blank candidates are None."""
-    return {
-        "translation": choice.text,
-        "index": choice.index,
-        "score": _none_if_nan(choice.score),
-        "scores": [_none_if_nan(score) for score in choice.scores],
-    }
-
-
-def _none_if_nan(score: float) -> float | None:
-    return None if math.isnan(score) else score
-
-
-def _describe(reranker: "Reranker") -> Document:
-    """Returns counts, weights and metrics for the report."""
-    mixture = reranker.mixture
-    return {
-        **reranker.counts,
-        "mbr": reranker.mbr,
-        "weights": mixture.weights,
-        "metrics": mixture.about(),
-    }
-
-
-def _summary(reranker: "Reranker") -> str:
+def _summary(reranker: Reranker) -> str:
     """Returns counts and weights in one line."""
     counts = reranker.counts
     problem_counts = ""
@@ -273,8 +257,6 @@ def _read_items(args: argparse.Namespace) -> Iterator[_InputItem]:
 
 
 def _read_json_lines(path: str) -> Iterator[_InputItem]:
-    from mtmetrics.choosing.reranking import NBest
-
     if path != "-" and not is_json(path):
         raise InputError(
             f"{path}: JSON Lines are needed (.jsonl or .json); pass plain text files with -t"
@@ -300,8 +282,6 @@ def _read_json_lines(path: str) -> Iterator[_InputItem]:
 
 def _read_parallel(paths: Sequence[str], lines_per_source: int) -> Iterator[_InputItem]:
     """Reads parallel files, each with `lines_per_source` lines for a source."""
-    from mtmetrics.choosing.reranking import NBest
-
     lines = iter_parallel(paths)
     for number in itertools.count(1):
         block = list(itertools.islice(lines, lines_per_source))
@@ -318,8 +298,6 @@ def _read_parallel(paths: Sequence[str], lines_per_source: int) -> Iterator[_Inp
 
 def _read_numbered(path: str) -> Iterator[_InputItem]:
     """Reads lines that begin with the number of their source, and end with the model's score."""
-    from mtmetrics.choosing.reranking import NBest
-
     for candidates in read_candidates(path):
         scores = {_MODEL_SCORE: [candidate.score for candidate in candidates]}
         texts = [candidate.text for candidate in candidates]

@@ -14,23 +14,27 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.checks import warn
-from mtmetrics.cli.options import ScorerKeywords
 from mtmetrics.errors import InputError
 from mtmetrics.io.columns import COLUMN_NAMES, column_names
 from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
 from mtmetrics.io.tables import Table, is_json, max_row_count, open_table, text_columns
-from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
+
+if TYPE_CHECKING:
+    from mtmetrics.scorers.spec import MetricSpec
 
 T = TypeVar("T")
 # The texts of a segment: one per column (a list if there are several references), then one
 # translation per system.
 TextRow = list[str | list[str]]
+# For n segments: column -> n sources or references (lists where segments have several references),
+# and name of a system -> its n translations.
+SystemOutputs = tuple[dict[Column, list[str | list[str]]], dict[str, list[str]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,18 +56,6 @@ class InputRows:
     sides: list[Side]
 
 
-class SystemOutputs(NamedTuple):
-    """Sources, references and the translations of several systems, for n segments.
-
-    Attributes:
-        columns: column -> n sources or references; lists where segments have several references.
-        translations: name of a system -> its n translations.
-    """
-
-    columns: dict[Column, list[str | list[str]]]
-    translations: dict[str, list[str]]
-
-
 @dataclasses.dataclass(frozen=True)
 class _OpenedInput:
     """An opened input, of which only the header is read.
@@ -82,7 +74,7 @@ class _OpenedInput:
     count: int | None
 
 
-def open_rows(args: argparse.Namespace, keywords_of_scorers: Sequence[ScorerKeywords]) -> InputRows:
+def open_rows(args: argparse.Namespace, specs: "Sequence[MetricSpec]") -> InputRows:
     """Opens the input that the options of `mtmetrics.cli.options.add_row_options` name.
 
     Reads the first row at once, so that a missing or empty file is reported before any model is
@@ -90,17 +82,14 @@ def open_rows(args: argparse.Namespace, keywords_of_scorers: Sequence[ScorerKeyw
 
     Args:
         args: parsed arguments.
-        keywords_of_scorers: for each metric the keywords of `load_scorer`.
+        specs: the metrics.
 
     Raises:
         InputError: the input is missing or empty, or lacks what a metric compares with.
     """
-    metrics = [find_metric(keywords["metric"]) for keywords in keywords_of_scorers]
     _require_files(args)
     opened = _open(args)
-    sides = []
-    for metric, keywords in zip(metrics, keywords_of_scorers, strict=True):
-        sides.append(_choose_side(metric, keywords, opened.columns))
+    sides = [_choose_side(spec, opened.columns) for spec in specs]
     columns = [
         column for column in FIELD_OF_COLUMN if any(column in side.columns for side in sides)
     ]
@@ -128,10 +117,8 @@ def read_systems(args: argparse.Namespace) -> SystemOutputs:
     columns = opened.columns or []
     rows = _checked_rows(args, opened, columns)
     texts = [list(column_or_system) for column_or_system in zip(*rows, strict=True)]
-    return SystemOutputs(
-        dict(zip(columns, texts[: len(columns)], strict=True)),
-        dict(zip(opened.systems, texts[len(columns) :], strict=True)),
-    )
+    text_of_column = dict(zip(columns, texts[: len(columns)], strict=True))
+    return text_of_column, dict(zip(opened.systems, texts[len(columns) :], strict=True))
 
 
 def sample_rows(rows: list[T], sample_size: int, seed: int) -> list[T]:
@@ -178,17 +165,16 @@ def _empty_error(path: str) -> InputError:
     return InputError(f"{path}: empty; there is nothing to score")
 
 
-def _choose_side(
-    metric: MetricEntry, keywords: ScorerKeywords, available_columns: Sequence[Column] | None
-) -> Side:
+def _choose_side(spec: "MetricSpec", available_columns: Sequence[Column] | None) -> Side:
     """Returns the side that a metric compares with.
 
     If the columns have no names (`available_columns` is None), the options, a single possible side
     or the preset decide."""
-    is_requested = bool(metric.requested_side(keywords))
+    metric, metric_options = find_metric(spec.metric), dict(spec.options)
+    is_requested = bool(metric.requested_side(metric_options))
     if available_columns is not None or is_requested or len(metric.sides) == 1:
-        return metric.resolve_side(keywords["preset"], keywords, available_columns)
-    chosen_side = metric.explicit_side(keywords["preset"], keywords)
+        return metric.resolve_side(spec.preset, metric_options, available_columns)
+    chosen_side = metric.explicit_side(spec.preset, metric_options)
     if chosen_side is None or chosen_side is Side.BOTH:
         single_sides = [side for side in metric.sides if side is not Side.BOTH]
         ways = " or ".join(f"--against {side} ({side} TAB translation)" for side in single_sides)
@@ -300,4 +286,4 @@ def _read_systems_of_file(path: str) -> SystemOutputs:
             texts[column].append(row.text(row.required_column(FIELD_OF_COLUMN[column])))
         for system in outputs.values:
             translations.setdefault(system, []).append(outputs.text(system))
-    return SystemOutputs(texts, translations)
+    return texts, translations

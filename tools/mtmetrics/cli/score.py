@@ -4,8 +4,8 @@ a table or one JSON document.
 `run` reads and scores the input chunk by chunk; `mtmetrics.cli.score_output` writes the results."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.output import FORMATS, check_target, pick_format
@@ -16,18 +16,23 @@ from mtmetrics.cli.score_output import (
     LOWEST_SEGMENT_COUNT,
     SUMMARY_FORMATS,
     LowestSegments,
+    Results,
     Summary,
     open_writer,
     summary_table,
 )
 from mtmetrics.errors import InputError
+from mtmetrics.scorers.base import Scorer
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import (
+    column_batches,
+    join_results,
+    join_turns,
+    segments_per_batch,
+    total_report,
+)
 from mtmetrics.scorers.side import Side
-
-if TYPE_CHECKING:
-    from mtmetrics.cli.score_output import Results
-    from mtmetrics.scorers.base import Scorer
-    from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import MetricResult
+from mtmetrics.scorers.spec import MetricSpec
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -100,13 +105,10 @@ def run(args: argparse.Namespace) -> None:
     # Metric as the user wrote it -> its specification.
     spec_of_metric = options.metric_specs(args)
     metrics = list(spec_of_metric)
-    keywords_of_scorers = [options.scorer_keywords(spec, args) for spec in spec_of_metric.values()]
-    inputs = open_rows(args, keywords_of_scorers)
-    side_of_metric = dict(zip(metrics, inputs.sides, strict=True))
+    specs = list(spec_of_metric.values())
+    inputs = open_rows(args, specs)
     check_target(args.out, "--out")
-    from mtmetrics.scorers.results import MetricResult, join_systems, total_report
-
-    lowest_segments = LowestSegments(inputs.systems)
+    lowest_segments = LowestSegments(dict(zip(metrics, inputs.sides, strict=True)))
     with open_writer(
         args.out,
         output_format,
@@ -116,30 +118,26 @@ def run(args: argparse.Namespace) -> None:
         with_unusual=args.degenerate is not None,  # the only effect of "keep"
         full_precision=args.full_precision,
     ) as writer:
-        scorers = _load(args, keywords_of_scorers, inputs.sides)
-        # For each chunk, for each metric: one result per system.
+        scorers = dict(zip(metrics, _load(args, specs, inputs.sides), strict=True))
         results_per_chunk: list[Results] = []
         with messages.scoring(inputs.count * len(inputs.systems) * len(metrics)):
-            for chunk, chunk_results in _scored_chunks(scorers, inputs):
+            for chunk, results in _scored_chunks(scorers, inputs):
                 if args.segments:
                     # Before "null" removes scores: degenerate segments are listed too.
-                    lowest_segments.add(chunk, side_of_metric, chunk_results)
+                    lowest_segments.add(chunk, results)
                 if args.degenerate == "null":
-                    chunk_results = _map_results(MetricResult.with_degenerate_as_nan, chunk_results)
-                writer.add(chunk_results)
-                # Parts of scores take memory. Only a summary needs the parts of all chunks at its end.
-                if not (args.parts and is_summary):
-                    chunk_results = _map_results(MetricResult.without_parts, chunk_results)
-                results_per_chunk.append(chunk_results)
+                    results = {
+                        name: result.with_degenerate_as_nan() for name, result in results.items()
+                    }
+                writer.add(results)
+                if not args.parts:  # they take memory
+                    results = {name: result.without_parts() for name, result in results.items()}
+                results_per_chunk.append(results)
         summaries = []
-        results_per_metric = []
-        # There is at least one chunk, because `open_rows` refuses an empty input.
-        results_per_metric_and_chunk = zip(*results_per_chunk, strict=True)
-        for metric, results_of_chunks in zip(metrics, results_per_metric_and_chunk, strict=True):
-            results = join_systems(results_of_chunks)
-            results_per_metric.append(results)
-            for system, result in zip(inputs.systems, results, strict=True):
-                summaries.append(Summary(metric, system, result, with_interval=args.ci))
+        for metric, system in itertools.product(metrics, inputs.systems):
+            # There is at least one chunk, because `open_rows` refuses an empty input.
+            result = join_results([results[metric, system] for results in results_per_chunk])
+            summaries.append(Summary(metric, system, result, with_interval=args.ci))
         writer.finish(summaries)
     # The scores went to a file, so the terminal would show no result otherwise.
     if args.out is not None and not messages.quiet:
@@ -149,27 +147,24 @@ def run(args: argparse.Namespace) -> None:
     # The table on the terminal counts unusual segments in its columns. All other formats, Markdown
     # too, are made for files and programs, so a warning tells the user of these segments.
     if output_format != "table":
-        for results in results_per_metric:
-            total_report(results).warn()
+        for metric in metrics:
+            of_metric = [summary.result for summary in summaries if summary.metric == metric]
+            total_report(of_metric).warn()
 
 
 def _load(
-    args: argparse.Namespace,
-    keywords_of_scorers: Sequence[options.ScorerKeywords],
-    sides: Sequence[Side],
-) -> "list[Scorer]":
+    args: argparse.Namespace, specs: Sequence[MetricSpec], sides: Sequence[Side]
+) -> list[Scorer]:
     """Loads each metric with its options and the side that it compares with: source, reference or
     both.
 
     Raises:
         InputError: the user passes ``--degenerate floor``, and a metric has no floor score.
     """
-    from mtmetrics.scorers.registry import load_scorer
-
     pool = options.model_pool(args)
     scorers = []
-    for keywords, side in zip(keywords_of_scorers, sides, strict=True):
-        scorer = load_scorer(pool=pool, **keywords | {"against": side})
+    for spec, side in zip(specs, sides, strict=True):
+        scorer = spec.having(against=side).load(pool, args.lp)
         scorer.floor_degenerate = args.degenerate == "floor"
         # Raises InputError only if `floor_degenerate` is set.
         scorer.require_floor()
@@ -178,8 +173,8 @@ def _load(
 
 
 def _scored_chunks(
-    scorers: "Sequence[Scorer]", inputs: InputRows
-) -> "Iterator[tuple[Batch, Results]]":
+    scorers: Mapping[str, Scorer], inputs: InputRows
+) -> Iterator[tuple[Batch, Results]]:
     """Scores the input chunk by chunk.
 
     A chunk holds the segments that are read together. All metrics score a chunk before the next is
@@ -187,16 +182,13 @@ def _scored_chunks(
     read in slices of `chunk_size` segments.
 
     Yields:
-        The texts of a chunk, and for each metric the results of the systems.
+        The texts of a chunk, and the results of each metric and system.
     """
-    from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import column_batches, join_turns, segments_per_batch
-
     columns, systems = inputs.columns, inputs.systems
-    batch_sizes = [scorer.batch_segments for scorer in scorers]
+    batch_sizes = [scorer.batch_segments for scorer in scorers.values()]
     texts_per_segment = len(columns) + len(systems)
     chunk_size = segments_per_batch(batch_sizes, texts_per_segment)
-    can_split_input = all(scorer.has_independent_segments for scorer in scorers)
+    can_split_input = all(scorer.has_independent_segments for scorer in scorers.values())
     for texts in column_batches(inputs.rows, chunk_size if can_split_input else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
         # A batch stores systems by name, so a system that is named twice is scored once.
@@ -206,14 +198,11 @@ def _scored_chunks(
         )
         # The scorers take turns slice by slice, so that an encoder still has the vectors of a slice
         # when the next scorer needs them.
-        result_streams = [scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers]
-        chunk_results = []
-        for distinct_results in join_turns(result_streams):
-            result_of = dict(zip(chunk.systems, distinct_results, strict=True))
-            chunk_results.append([result_of[system] for system in systems])
-        yield chunk, chunk_results
-
-
-def _map_results(change: "Callable[[MetricResult], MetricResult]", results: "Results") -> "Results":
-    """Applies `change` to the result of each system by each metric."""
-    return [[change(result) for result in metric_results] for metric_results in results]
+        result_streams = [
+            scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers.values()
+        ]
+        results = {}
+        for metric, metric_results in zip(scorers, join_turns(result_streams), strict=True):
+            for system, result in zip(chunk.systems, metric_results, strict=True):
+                results[metric, system] = result
+        yield chunk, results

@@ -12,21 +12,22 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
+
+import numpy as np
 
 from mtmetrics.cli import messages
 from mtmetrics.cli.output import Document, open_output, rounded
 from mtmetrics.io.row_writer import Columns, RowWriter
 from mtmetrics.io.score_rows import score_columns, score_row
+from mtmetrics.reports.styles import STYLES, decimals, one_line
+from mtmetrics.scorers.batch import Batch
+from mtmetrics.scorers.results import MetricResult
 from mtmetrics.scorers.side import Side
+from mtmetrics.statistics.significance import NO_INTERVAL, Interval, bootstrap_interval
 
-if TYPE_CHECKING:
-    from mtmetrics.scorers.batch import Batch
-    from mtmetrics.scorers.results import MetricResult
-    from mtmetrics.statistics.significance import Interval
-
-    # For each metric one result per system.
-    Results = Sequence[Sequence[MetricResult]]
+# (Metric, system) -> the result of the system according to the metric.
+Results = Mapping[tuple[str, str], MetricResult]
 
 # Formats that show no segments.
 SUMMARY_FORMATS = ("table", "markdown")
@@ -57,25 +58,19 @@ class Summary:
 
     metric: str
     system: str
-    result: "MetricResult"
+    result: MetricResult
     with_interval: bool
 
     @functools.cached_property
-    def interval(self) -> "Interval | None":
+    def interval(self) -> Interval | None:
         """The 95 % bootstrap interval of the mean over the segments that have a score. None if no
         segment has one, or `bootstrap_interval` returns None, for too few segments."""
-        import numpy as np
-
-        from mtmetrics.statistics.significance import bootstrap_interval
-
         scores = self.result.segments[~np.isnan(self.result.segments)]
         return bootstrap_interval(scores) if scores.size else None
 
     @property
     def part_means(self) -> dict[str, float]:
         """Name of a part of the score -> its mean over the segments."""
-        import numpy as np
-
         return {name: float(np.nanmean(values)) for name, values in self.result.parts.items()}
 
     def as_dict(self) -> Document:
@@ -96,9 +91,6 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
         summaries: the rows.
         full_precision: whether numbers have all digits.
     """
-    from mtmetrics.reports.styles import STYLES, one_line
-    from mtmetrics.statistics.significance import NO_INTERVAL
-
     has_several_metrics = len({summary.metric for summary in summaries}) > 1
     part_names = list(dict.fromkeys(name for summary in summaries for name in summary.part_means))
     reports = [summary.result.report.as_dict() for summary in summaries]
@@ -132,12 +124,10 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
 
 
 def _number(value: float, full_precision: bool) -> str:
-    from mtmetrics.reports.styles import decimals
-
     return repr(value) if full_precision else decimals(value, 4)
 
 
-def _interval(interval: "Interval | None", full_precision: bool) -> str:
+def _interval(interval: Interval | None, full_precision: bool) -> str:
     if interval is None:
         return "none"
     return f"[{_number(interval.low, full_precision)}, {_number(interval.high, full_precision)}]"
@@ -163,43 +153,32 @@ class LowestSegments:
     """The segments with the lowest scores of each system according to each metric.
 
     Args:
-        systems: names of the systems, in the order of their results. A name may appear twice: then
-            the same translations were passed twice, and their segments are listed once.
+        sides: metric -> the side that it compares with.
     """
 
-    def __init__(self, systems: Sequence[str]) -> None:
-        self._systems = systems
+    def __init__(self, sides: Mapping[str, Side]) -> None:
+        self._sides = sides
         self._segments_before = 0
         # (Metric, system) -> its lowest segments so far, the lowest first.
         self._lowest: dict[tuple[str, str], list[_ScoredSegment]] = {}
 
-    def add(self, chunk: "Batch", sides: Mapping[str, Side], results: "Results") -> None:
-        """Adds the segments of a chunk. Leaves out segments whose score is NaN.
-
-        Args:
-            chunk: the texts of the chunk.
-            sides: metric -> the side that it compares with.
-            results: for each of these metrics the result of each system.
-        """
+    def add(self, chunk: Batch, results: Results) -> None:
+        """Adds the segments of a chunk. Leaves out segments whose score is NaN."""
         first = self._segments_before + 1
         numbers = range(first, first + len(chunk))
-        for (metric, side), metric_results in zip(sides.items(), results, strict=True):
-            compared_texts = _compared_texts(chunk, side)
-            result_of_system = dict(zip(self._systems, metric_results, strict=True))
-            for system, result in result_of_system.items():
-                translations = chunk.systems[system]
-                candidates = list(self._lowest.get((metric, system), []))
-                scores = result.segments.tolist()
-                for segment in zip(scores, numbers, compared_texts, translations, strict=True):
-                    candidates.append(_ScoredSegment(*segment))
-                candidates = [segment for segment in candidates if not math.isnan(segment.score)]
-                self._lowest[metric, system] = heapq.nsmallest(LOWEST_SEGMENT_COUNT, candidates)
+        for (metric, system), result in results.items():
+            candidates = list(self._lowest.get((metric, system), []))
+            scores = result.segments.tolist()
+            compared_texts = _compared_texts(chunk, self._sides[metric])
+            columns = (scores, numbers, compared_texts, chunk.systems[system])
+            for segment in map(_ScoredSegment, *columns):
+                if not math.isnan(segment.score):
+                    candidates.append(segment)
+            self._lowest[metric, system] = heapq.nsmallest(LOWEST_SEGMENT_COUNT, candidates)
         self._segments_before += len(chunk)
 
     def tables(self, style: str, *, full_precision: bool) -> str:
         """Returns a table for each metric and system."""
-        from mtmetrics.reports.styles import STYLES
-
         blocks = []
         for (metric, system), segments in self._lowest.items():
             table = [["segment", "score", "compared with", "translation"]]
@@ -212,10 +191,9 @@ class LowestSegments:
         return "\n\n".join(blocks)
 
 
-def _compared_texts(chunk: "Batch", side: Side) -> list[str]:
+def _compared_texts(chunk: Batch, side: Side) -> list[str]:
     """Returns the texts of one side for each segment of a chunk, joined to one text."""
-    columns = {"sources": chunk.sources, "references": chunk.references}
-    rows = zip(*(columns[name] or () for name in side.columns), strict=True)
+    rows = zip(*(getattr(chunk, column) for column in side.columns), strict=True)
     compared_texts = []
     for row in rows:
         texts: list[str] = []
@@ -228,13 +206,18 @@ def _compared_texts(chunk: "Batch", side: Side) -> list[str]:
 
 @dataclasses.dataclass
 class Writer:
-    """Writes the summaries as a table. Subclasses write segments too, in other formats.
+    """Writes a table or one JSON document, after the last chunk.
+
+    The JSON document of one system and one metric is flat: scores, mean, signature and report.
+    Several systems are a list ``systems`` of such documents, each with a ``name``. Several metrics
+    are a list ``metrics`` of such documents, flat or with ``systems``, each with a ``metric``.
 
     Attributes:
         stream: the open target, of bytes for Parquet, else of text.
         output_format: the format, one of `mtmetrics.cli.output.FORMATS`.
-        systems: names of the systems, in the order of their results.
-        metrics: the metrics, as the user wrote them, in the order of their results.
+        systems: names of the systems. A name may appear twice: then the same translations were
+            passed twice.
+        metrics: the metrics, as the user wrote them.
         with_parts: whether rows and JSON have the parts of the scores. A table shows the parts that
             its results hold.
         with_unusual: whether rows and JSON have the field ``unusual``: the names of unusual traits
@@ -250,87 +233,48 @@ class Writer:
     with_unusual: bool
     full_precision: bool
 
-    def add(self, results: "Results") -> None:
-        """Receives the results of one chunk: for each metric one result per system. A table shows
-        no segments, so nothing is done here."""
+    def add(self, results: Results) -> None:
+        """Receives the results of one chunk. Nothing is done here, since the summaries hold the
+        results of all chunks."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
         """Writes the summaries, in the order of metrics and then of systems."""
-        self.stream.write(
-            summary_table(self.output_format, summaries, full_precision=self.full_precision) + "\n"
-        )
+        if self.output_format == "json":
+            document = rounded(self._document(summaries), full_precision=self.full_precision)
+            text = json.dumps(document, ensure_ascii=False, indent=1)
+        else:
+            text = summary_table(self.output_format, summaries, full_precision=self.full_precision)
+        self.stream.write(text + "\n")
 
     def close(self) -> None:
-        """Completes the file; a table is complete already."""
+        """Completes the file; a table and JSON are complete already."""
+
+    def _document(self, summaries: Sequence[Summary]) -> Document:
+        """Returns the scores of all systems according to all metrics, for JSON."""
+        metric_documents = []
+        for metric in self.metrics:
+            system_documents = []
+            for summary in summaries:
+                if summary.metric == metric:
+                    system_documents.append(self._system_document(summary))
+            metric_document: Document = {"metric": metric} if self._has_several_metrics else {}
+            if len(self.systems) == 1:
+                metric_document |= system_documents[0]
+            else:
+                metric_document["systems"] = system_documents
+            metric_documents.append(metric_document)
+        return {"metrics": metric_documents} if self._has_several_metrics else metric_documents[0]
+
+    def _system_document(self, summary: Summary) -> Document:
+        document: Document = {"name": summary.system} if len(self.systems) > 1 else {}
+        document |= summary.result.as_dict(parts=self.with_parts)
+        if self.with_unusual:
+            document["unusual"] = summary.result.unusual_names()
+        return document | summary.as_dict()  # adds "ci"
 
     @property
     def _has_several_metrics(self) -> bool:
         return len(self.metrics) > 1
-
-    def _summary_document(self, summary: Summary, name_key: str = "system") -> Document:
-        """Returns a summary with the name of its system and, if there are several metrics, the name
-        of its metric.
-
-        The documented formats differ in the key of the system: it is "system" in rows, and "name" in
-        JSON and in the metadata of Parquet."""
-        metric = {"metric": summary.metric} if self._has_several_metrics else {}
-        return {name_key: summary.system, **metric, **summary.as_dict()}
-
-
-@dataclasses.dataclass
-class _JsonWriter(Writer):
-    """Writes one JSON document after the last chunk.
-
-    The document of one system and one metric is flat: scores, mean, signature and report. Several
-    systems are a list ``systems`` of such documents, each with a ``name``. Several metrics are a list
-    ``metrics`` of such documents, flat or with ``systems``, each with a ``metric``."""
-
-    _chunks: "list[Results]" = dataclasses.field(default_factory=list, init=False)
-
-    def add(self, results: "Results") -> None:
-        self._chunks.append(results)
-
-    def finish(self, summaries: Sequence[Summary]) -> None:
-        metric_documents = []
-        for index, metric in enumerate(self.metrics):
-            metric_summaries = [summary for summary in summaries if summary.metric == metric]
-            metric_document = self._metric_document(index, metric_summaries)
-            if self._has_several_metrics:
-                metric_document = {"metric": metric} | metric_document
-            metric_documents.append(metric_document)
-        document = (
-            {"metrics": metric_documents} if self._has_several_metrics else metric_documents[0]
-        )
-        json.dump(
-            rounded(document, full_precision=self.full_precision),
-            self.stream,
-            ensure_ascii=False,
-            indent=1,
-        )
-        self.stream.write("\n")
-
-    def _metric_document(self, metric_index: int, summaries: Sequence[Summary]) -> Document:
-        """Returns the scores of all systems according to one metric.
-
-        Args:
-            metric_index: index of the metric in `metrics`.
-            summaries: the summaries of the systems for this metric.
-        """
-        from mtmetrics.scorers.results import join_systems
-
-        results = join_systems([chunk[metric_index] for chunk in self._chunks])
-        documents = []
-        for result, summary in zip(results, summaries, strict=True):
-            document = result.as_dict(parts=self.with_parts)
-            if self.with_unusual:
-                document["unusual"] = result.unusual_names()
-            documents.append(document | summary.as_dict())  # adds "ci"
-        if len(documents) == 1:
-            return documents[0]
-        named_documents = []
-        for system, document in zip(self.systems, documents, strict=True):
-            named_documents.append({"name": system} | document)
-        return {"systems": named_documents}
 
 
 @dataclasses.dataclass
@@ -356,77 +300,68 @@ class _RowsWriter(Writer):
             self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
         )
 
-    def add(self, results: "Results") -> None:
-        numbers_of_column = self._numbers_of_column(results)
+    def add(self, results: Results) -> None:
         if self._row_writer is None:
-            self._row_writer = RowWriter(self.stream, self._file_columns(numbers_of_column))
-        self._row_writer.write(self._segment_rows(numbers_of_column, results))
-        self._segments_before += _segment_count(results)
+            number_columns = self._numbers_of_column(self.systems[0], results)
+            self._row_writer = RowWriter(self.stream, self._file_columns(number_columns))
+        rows_per_system = [self._rows(system, results) for system in self.systems]
+        # All systems of the first segment, of the second, and so on.
+        rows = itertools.chain.from_iterable(zip(*rows_per_system, strict=True))
+        self._row_writer.write(rows)
+        self._segments_before += len(next(iter(results.values())).segments)
 
-    def _segment_rows(
-        self, numbers_of_column: Mapping[str, Sequence[float | None]], results: "Results"
-    ) -> Iterator[Document]:
-        """Yields the rows of a chunk: all systems of the first segment, of the second, and so on."""
-        first = self._segments_before + 1
-        segments = range(first, first + _segment_count(results))
-        row_keys = itertools.product(segments, self.systems)
-        rows_of_numbers = zip(*numbers_of_column.values(), strict=True)
-        unusual = self._unusual(results)
-        rows = zip(row_keys, rows_of_numbers, unusual, strict=True)
-        for (segment, system), numbers, unusual_names in rows:
-            values = dict(zip(numbers_of_column, numbers, strict=True))
-            row = score_row(self.output_format, system, segment, values, unusual_names)
-            if self.output_format != "parquet":
-                row = rounded(row, full_precision=self.full_precision)
-            yield row
+    def _rows(self, system: str, results: Results) -> Iterator[Document]:
+        """Yields the rows of one system for a chunk."""
+        numbers_of_column = self._numbers_of_column(system, results)
+        metric_results = [results[metric, system] for metric in self.metrics]
+        unusual: Sequence[str | None] = [None] * len(metric_results[0].segments)
+        if self.with_unusual:
+            unusual = _unusual_names(metric_results)
+        rows_of_numbers = zip(*numbers_of_column.values(), unusual, strict=True)
+        for segment, (*numbers, names) in enumerate(rows_of_numbers, self._segments_before + 1):
+            scores = dict(zip(numbers_of_column, numbers, strict=True))
+            row = score_row(self.output_format, system, segment, scores, names)
+            yield rounded(row, full_precision=self.full_precision)
 
-    def _numbers_of_column(self, results: "Results") -> dict[str, list[float | None]]:
-        """Returns the numbers of a chunk: name of a column -> its numbers, in the order of the rows.
+    def _numbers_of_column(self, system: str, results: Results) -> dict[str, list[float]]:
+        """Returns the numbers of one system for a chunk: name of a column -> its numbers.
 
         With one metric the columns are "score" and the parts. With several metrics each has a
         column of its name, and its parts have columns whose names begin with this name."""
-        import numpy as np
-
-        # Column -> its numbers for each system.
-        arrays_of_column = {}
-        for metric, metric_results in zip(self.metrics, results, strict=True):
-            score_column = metric if self._has_several_metrics else "score"
-            arrays_of_column[score_column] = [result.segments for result in metric_results]
-            parts = metric_results[0].parts if self.with_parts else ()
-            for part in parts:
-                part_column = f"{metric} {part}" if self._has_several_metrics else part
-                arrays_of_column[part_column] = [result.parts[part] for result in metric_results]
         numbers_of_column = {}
-        for column, arrays in arrays_of_column.items():
-            numbers = np.stack(arrays, axis=1).ravel()
-            numbers_of_column[column] = np.where(np.isnan(numbers), None, numbers).tolist()
+        for metric in self.metrics:
+            result = results[metric, system]
+            score_column = metric if self._has_several_metrics else "score"
+            numbers_of_column[score_column] = result.segments.tolist()
+            parts = result.parts if self.with_parts else {}
+            for part, values in parts.items():
+                part_column = f"{metric} {part}" if self._has_several_metrics else part
+                numbers_of_column[part_column] = values.tolist()
         return numbers_of_column
 
-    def _unusual(self, results: "Results") -> Iterable[str | None]:
-        """Returns the names of unusual traits for each row of a chunk; without `with_unusual`, None
-        for each row."""
-        if not self.with_unusual:
-            return itertools.repeat(None, _segment_count(results) * len(self.systems))
-        results_per_system = zip(*results, strict=True)
-        names_per_system = [_unusual_names(system_results) for system_results in results_per_system]
-        return itertools.chain.from_iterable(zip(*names_per_system, strict=True))
-
     def finish(self, summaries: Sequence[Summary]) -> None:
-        if self.output_format == "parquet" and self._row_writer is not None:
+        if self.output_format == "parquet":
             documents = [self._summary_document(summary, "name") for summary in summaries]
             self._row_writer.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
-        elif self.output_format == "jsonl" and self._row_writer is not None:
+        elif self.output_format == "jsonl":
             for summary in summaries:
-                document = {"kind": "system", **self._summary_document(summary)}
+                document = {"kind": "system", **self._summary_document(summary, "system")}
                 self._row_writer.write([rounded(document, full_precision=self.full_precision)])
         elif self.stream is sys.stdout and not messages.quiet:
             for summary in summaries:
                 print(self._message(summary), file=sys.stderr)
 
+    def _summary_document(self, summary: Summary, name_key: str) -> Document:
+        """Returns a summary with the name of its system and, if there are several metrics, the name
+        of its metric.
+
+        The documented formats differ in the key of the system: it is "system" in rows, and "name" in
+        the metadata of Parquet."""
+        metric = {"metric": summary.metric} if self._has_several_metrics else {}
+        return {name_key: summary.system, **metric, **summary.as_dict()}
+
     def _message(self, summary: Summary) -> str:
         """Returns a summary as a line for standard error."""
-        from mtmetrics.statistics.significance import NO_INTERVAL
-
         metric = f" {summary.metric}:" if self._has_several_metrics else ""
         mean = rounded(summary.result.system, full_precision=self.full_precision)
         interval = ""
@@ -443,26 +378,18 @@ class _RowsWriter(Writer):
             self._row_writer.close()
 
 
-def _segment_count(results: "Results") -> int:
-    """Returns the number of segments of a chunk."""
-    return len(results[0][0].segments)
-
-
-def _unusual_names(results: "Sequence[MetricResult]") -> list[str]:
+def _unusual_names(results: Sequence[MetricResult]) -> list[str]:
     """Returns the unusual traits of each segment of a system, as names joined by +.
 
     Args:
-        results: the results of the system, one per metric.
+        results: the results of the system, one per metric. Several metrics may name the same trait,
+            which is shown once.
     """
-    names_per_segment = zip(*(result.unusual_names() for result in results), strict=True)
-    unusual = []
-    for names_per_metric in names_per_segment:
-        names: list[str] = []
-        for joined_names in names_per_metric:
-            names += filter(None, joined_names.split("+"))
-        # Several metrics may name the same trait, which is then shown once.
-        unusual.append("+".join(dict.fromkeys(names)))
-    return unusual
+    unusual = {}
+    for result in results:
+        for name, mask in result.unusual.items():
+            unusual[name] = mask | unusual.get(name, False)
+    return dataclasses.replace(results[0], unusual=unusual).unusual_names()
 
 
 @contextlib.contextmanager
@@ -477,12 +404,7 @@ def open_writer(
     full_precision: bool,
 ) -> Iterator[Writer]:
     """Opens a file, or standard output, and yields a writer for it; see `Writer`."""
-    if output_format == "json":
-        writer_class = _JsonWriter
-    elif output_format in SUMMARY_FORMATS:
-        writer_class = Writer
-    else:
-        writer_class = _RowsWriter
+    writer_class = Writer if output_format in (*SUMMARY_FORMATS, "json") else _RowsWriter
     is_binary = output_format == "parquet"
     # Standard output of other formats, Markdown too, is in UTF-8.
     is_for_terminal = output_format == "table"
@@ -494,7 +416,7 @@ def open_writer(
             metrics,
             with_parts=with_parts,
             with_unusual=with_unusual,
-            full_precision=full_precision,
+            full_precision=full_precision or is_binary,
         )
         with contextlib.closing(writer):
             yield writer

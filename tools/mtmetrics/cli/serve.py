@@ -5,7 +5,8 @@ import socket
 
 from mtmetrics.checks import port, positive
 from mtmetrics.cli import options
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.errors import MTMetricsError, require_extra
+from mtmetrics.integrations.service import Service, host_names
 
 _HOST = "127.0.0.1"
 
@@ -59,15 +60,10 @@ def run(args: argparse.Namespace) -> None:
     port("--port", args.port)
     positive("--most-segments", args.most_segments)
     positive("--most-waiting", args.most_waiting)
-    from mtmetrics.errors import require_extra
-
     require_extra("serve", "serve")
     import uvicorn
 
-    from mtmetrics.integrations.service import Service, host_names
-    from mtmetrics.scorers.registry import load_scorer
-
-    scorer = load_scorer(pool=options.model_pool(args), **options.single_scorer_keywords(args))
+    scorer = options.single_metric(args).load(options.model_pool(args), args.lp)
     listening = _listen(args.host, args.port)
     address, port_number, *_ = listening.getsockname()
     service = Service(

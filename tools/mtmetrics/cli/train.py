@@ -13,8 +13,17 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtmetrics.cli import messages, options
+from mtmetrics.cli import idf, label, messages, options, remap, uscore
 from mtmetrics.errors import InputError
+from mtmetrics.training.configs import (
+    CompositionConfig,
+    ContrastiveConfig,
+    DistilConfig,
+    EncoderConfig,
+    LMConfig,
+    RegressorConfig,
+    TranslationConfig,
+)
 
 if TYPE_CHECKING:
     from mtmetrics.training.corpus import ParallelText
@@ -24,8 +33,6 @@ _MODEL_LOCATIONS = "folder, bundled artifact, or Hub repository"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from mtmetrics.cli import idf, label, remap, uscore
-
     parser.description = (
         "Trains models on your own text, and makes the maps, tables and judgements that metrics "
         "need. An interrupted run resumes when you repeat the same command."
@@ -51,8 +58,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_encoder(subparsers: options.Subparsers) -> None:
-    from mtmetrics.training.configs import EncoderConfig
-
     parser = subparsers.add_parser(
         "encoder",
         help="a small multilingual encoder, from a large one and parallel text",
@@ -89,7 +94,6 @@ def _add_encoder(subparsers: options.Subparsers) -> None:
 
 
 def _train_encoder(args: argparse.Namespace) -> None:
-    from mtmetrics.training.configs import EncoderConfig
     from mtmetrics.training.encoder import train_encoder
 
     text = _parallel_text(args)
@@ -107,8 +111,6 @@ def _train_encoder(args: argparse.Namespace) -> None:
 
 
 def _add_lm(subparsers: options.Subparsers) -> None:
-    from mtmetrics.training.configs import LMConfig
-
     parser = subparsers.add_parser(
         "lm",
         help="a language model, from text of one language",
@@ -149,7 +151,6 @@ def _add_lm(subparsers: options.Subparsers) -> None:
 
 
 def _train_lm(args: argparse.Namespace) -> None:
-    from mtmetrics.training.configs import LMConfig
     from mtmetrics.training.corpus import parse_numbers
     from mtmetrics.training.lm import train_lm
 
@@ -168,8 +169,6 @@ def _train_lm(args: argparse.Namespace) -> None:
 
 
 def _add_distil(subparsers: options.Subparsers) -> None:
-    from mtmetrics.training.configs import DistilConfig
-
     parser = subparsers.add_parser(
         "distil",
         help="a multilingual sentence encoder, from an English one and parallel text",
@@ -199,7 +198,6 @@ def _add_distil(subparsers: options.Subparsers) -> None:
 
 
 def _train_distil(args: argparse.Namespace) -> None:
-    from mtmetrics.training.configs import DistilConfig
     from mtmetrics.training.sentence import train_distil
 
     text = _parallel_text(args)
@@ -216,8 +214,6 @@ def _train_distil(args: argparse.Namespace) -> None:
 
 
 def _add_contrastive(subparsers: options.Subparsers) -> None:
-    from mtmetrics.training.configs import ContrastiveConfig
-
     parser = subparsers.add_parser(
         "contrastive",
         help="a sentence encoder, from sentence pairs alone",
@@ -241,7 +237,6 @@ def _add_contrastive(subparsers: options.Subparsers) -> None:
 
 
 def _train_contrastive(args: argparse.Namespace) -> None:
-    from mtmetrics.training.configs import ContrastiveConfig
     from mtmetrics.training.sentence import train_contrastive
 
     run = _open_run(args, args.seed)
@@ -255,8 +250,6 @@ def _train_contrastive(args: argparse.Namespace) -> None:
 
 
 def _add_translation(subparsers: options.Subparsers) -> None:
-    from mtmetrics.training.configs import TranslationConfig
-
     parser = subparsers.add_parser(
         "translation",
         help="a translation model for pseudo-references, from sentence pairs",
@@ -288,7 +281,6 @@ def _add_translation(subparsers: options.Subparsers) -> None:
 
 
 def _train_translation(args: argparse.Namespace) -> None:
-    from mtmetrics.training.configs import TranslationConfig
     from mtmetrics.training.translation import train_translation
 
     text = _parallel_text(args)
@@ -304,8 +296,6 @@ def _train_translation(args: argparse.Namespace) -> None:
 
 
 def _add_regressor(subparsers: options.Subparsers) -> None:
-    from mtmetrics.training.configs import CompositionConfig, RegressorConfig
-
     parser = subparsers.add_parser(
         "regressor",
         help="BiLSTM, BiLSTM with attention or ESIM, from human judgements",
@@ -403,7 +393,6 @@ def _add_composition(group: options.Container) -> None:
 
 def _train_regressor(args: argparse.Namespace) -> None:
     from mtmetrics.judgements.readers import Condition
-    from mtmetrics.training.configs import CompositionConfig, RegressorConfig
     from mtmetrics.training.corpus import parse_numbers
     from mtmetrics.training.judged_pairs import JudgedFiles
 
@@ -444,8 +433,6 @@ def _train_regressor(args: argparse.Namespace) -> None:
 
 def _refuse_options_of_other_composition(args: argparse.Namespace) -> None:
     """Raises InputError for options that have no effect with the chosen composition."""
-    from mtmetrics.training.configs import CompositionConfig, RegressorConfig
-
     if args.composition == "transformer":
         _refuse_settings(args, used=CompositionConfig, unused=RegressorConfig)
         if len(args.seeds) > 1 or args.curve is not None or args.curve_means is not None:

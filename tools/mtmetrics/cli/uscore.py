@@ -5,14 +5,15 @@ import dataclasses
 import os
 from pathlib import Path
 
+from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
+from mtmetrics.checks import positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.space import as_text
 from mtmetrics.errors import InputError
+from mtmetrics.uscore import Request, UScoreConfig
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from mtmetrics.uscore import UScoreConfig
-
     parser.description = (
         "Makes a preset of the metric uscore for a language pair (Belouadi and Eger, 2023): "
         "prepares text, mines pairs, remaps the encoder, trains a sentence encoder and a "
@@ -92,8 +93,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from mtmetrics.checks import positive
-    from mtmetrics.uscore import Request, UScoreConfig
     from mtmetrics.uscore.production import produce_uscore
 
     messages.show_notes()
@@ -135,8 +134,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _check_publication(args: argparse.Namespace) -> None:
     """Refuses what could not be published, before anything is made."""
-    from mtmetrics.artifacts.catalog import REPOSITORY_NAME_PATTERN
-
     repository = f"{args.publish}/{Path(args.out).name}"
     if not REPOSITORY_NAME_PATTERN.fullmatch(repository):
         raise InputError(f"--publish {args.publish}: with --out, {repository} is no repository")
