@@ -18,6 +18,7 @@ from helpers import write
 from mtmetrics import load
 from mtmetrics._version import __version__
 from mtmetrics.artifacts import presets
+from mtmetrics.artifacts.presets import load_preset
 from mtmetrics.cli.main import main
 from mtmetrics.errors import InputError, MissingExtraError, install_command
 from mtmetrics.integrations.metric_module import MetricModule
@@ -25,11 +26,13 @@ from mtmetrics.integrations.registration import install
 from mtmetrics.layout import bundled_artifacts, metric_names
 from mtmetrics.page.offers import offers
 from mtmetrics.scorers import settings
+from mtmetrics.scorers.available import find_problem
 from mtmetrics.scorers.base import Scorer
 from mtmetrics.scorers.batch import Batch
 from mtmetrics.scorers.metric import METRICS, MetricEntry
 from mtmetrics.scorers.plugins import load_plugin
 from mtmetrics.scorers.results import PartScores
+from mtmetrics.scorers.side import Side
 from mtmetrics.scorers.spec import MetricSpec
 
 
@@ -206,6 +209,22 @@ def test_list_says_what_works_here(mtmetrics: Callable) -> None:
     assert (kiwi["licences"], kiwi["megabytes"]) == (["gated, CC BY-NC-SA 4.0"], None)
     assert kiwi["needs"] == ["Unbabel/wmt22-cometkiwi-da"]
     assert mtmetrics("list", "bleurt")[0] == 2
+
+
+def test_a_network_whose_encoder_is_absent_does_not_work(tmp_path: Path) -> None:
+    network = tmp_path / "network"
+    shutil.copytree(bundled_artifacts() / "esim-mini", network)
+    config = json.loads((network / "config.json").read_text("utf-8"))
+    (network / "config.json").write_text(
+        json.dumps(config | {"encoder": "absent-encoder"}), "utf-8"
+    )
+    (tmp_path / "preset.toml").write_text(
+        'metric = "esim"\n[regressors.source]\nmodel = "network"\n', "utf-8"
+    )
+    preset = load_preset("esim", str(tmp_path))
+    problem = find_problem(METRICS["esim"], preset, Side.SOURCE)
+    assert problem is not None
+    assert problem.summary == "lacks absent-encoder"
 
 
 def test_the_command_reports_and_can_be_repeated(evaluate_cache, capsys):

@@ -20,7 +20,7 @@ from mtmetrics.artifacts.comet_checkpoints import (
 )
 from mtmetrics.artifacts.hub import download
 from mtmetrics.artifacts.merging import merge_adapter
-from mtmetrics.artifacts.models import MODEL_FILES, refuse_code
+from mtmetrics.artifacts.models import MODEL_FILES, model_config, refuse_code
 from mtmetrics.artifacts.pickles import answer, converted_apart, is_tensors, save_tensors
 from mtmetrics.artifacts.places import hub_source, local_folder
 from mtmetrics.errors import InputError
@@ -177,9 +177,7 @@ def _tied(folder: Path, tensors: "dict[str, torch.Tensor]") -> dict[str, str]:
     addresses = {tensor.untyped_storage().data_ptr() for tensor in tensors.values()}
     if len(addresses) == len(tensors):
         return {}
-    config = transformers.AutoConfig.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
+    config = model_config(folder, "AutoModel")
     architecture = getattr(transformers, (config.architectures or [""])[0], None)
     if architecture is None:
         return {}

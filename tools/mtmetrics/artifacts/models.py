@@ -255,6 +255,24 @@ def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Tokenizer:
         return tokenizer
 
 
+def model_config(folder: Path, kind: str) -> NetworkConfig:
+    """Reads the configuration of a model, without its weights.
+
+    Args:
+        folder: of the model.
+        kind: what the model shall be loaded as, for the message.
+
+    Raises:
+        ArtifactError: the configuration is missing or damaged, or names code.
+    """
+    import transformers
+
+    with loading(folder, kind):
+        return transformers.AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+
+
 def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") -> Network:
     """Loads the weights of a folder, safetensors only.
 

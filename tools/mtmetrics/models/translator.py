@@ -14,7 +14,7 @@ from mtmetrics.artifacts.models import (
     Network,
     NetworkConfig,
     Tokenizer,
-    loading,
+    model_config,
     pretrained,
     pretrained_tokenizer,
     read_record,
@@ -119,13 +119,7 @@ def require_mbart(folder: Path, lang_pair: str) -> None:
     Raises:
         InputError, ArtifactError: see `open_mbart`.
     """
-    import transformers
-
-    with loading(folder, "AutoModelForSeq2SeqLM"):
-        config = transformers.AutoConfig.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
-    _require_mbart_type(folder, config)
+    _require_mbart_type(folder, model_config(folder, "AutoModelForSeq2SeqLM"))
     set_languages(pretrained_tokenizer(folder), lang_pair)
 
 

@@ -155,10 +155,15 @@ def find_problem(metric: MetricEntry, preset: Preset | None, side: str) -> Probl
             f"preset {preset.name} names no model: train one (mtmetrics train), or pass one",
         )
     for key, name in models:
+        needed = name
         try:
-            _local_folder_of(preset, key, name)
+            folder = _local_folder_of(preset, key, name)
+            encoder = None if folder is None else encoder_of_regressor(folder)
+            if encoder is not None:
+                needed = encoder
+                model_folder(encoder, local_files_only=True)
         except ArtifactError as error:
-            return Problem(f"lacks {name}", str(error))
+            return Problem(f"lacks {needed}", str(error))
     return None
 
 

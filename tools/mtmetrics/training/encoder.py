@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from mtmetrics.artifacts.models import language_tokenizers, model_folder, pretrained
+from mtmetrics.artifacts.models import language_tokenizers, model_config, model_folder, pretrained
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.judgements.judged import Judged
 from mtmetrics.training import corpus, labels, vocabulary
@@ -164,17 +164,13 @@ def _load_original(
         folder: its folder.
         config: the options of the training, with the layers that the original must have.
     """
-    from transformers import AutoConfig
-
-    model_config = AutoConfig.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
-    if model_config.model_type != "bert":
+    original_config = model_config(folder, "BertModel")
+    if original_config.model_type != "bert":
         raise InputError(
             f"{begin}: an encoder of the BERT architecture is needed, this is "
-            f"{model_config.model_type}"
+            f"{original_config.model_type}"
         )
-    depth = model_config.num_hidden_layers
+    depth = original_config.num_hidden_layers
     for option in ("layers", "target_layer"):
         layer = getattr(config, option)
         if layer > depth:

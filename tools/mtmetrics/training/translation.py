@@ -13,7 +13,7 @@ import numpy as np
 
 from mtmetrics.artifacts.models import (
     language_tokenizers,
-    loading,
+    model_config,
     model_folder,
     pretrained,
     read_record,
@@ -67,18 +67,13 @@ def train_translation(
             whose word vectors a new one begins, see `small_mbart`, trained by Muon.
         lang_pair: such as ``"de-en"``, the direction of the pairs.
     """
-    from transformers import AutoConfig, DataCollatorForSeq2Seq, set_seed
+    from transformers import DataCollatorForSeq2Seq, set_seed
 
     from mtmetrics.training.lm import MuonAdamW
 
     folder = model_folder(model)
     source, target = language_pair(lang_pair)
-    with loading(folder, "AutoConfig"):
-        is_mbart = AutoConfig.from_pretrained(
-            folder,
-            local_files_only=True,
-            trust_remote_code=False,
-        ).is_encoder_decoder
+    is_mbart = model_config(folder, "AutoConfig").is_encoder_decoder
     run.open(
         config,
         {"parallel": text.files},

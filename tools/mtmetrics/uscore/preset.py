@@ -11,6 +11,7 @@ from mtmetrics.artifacts.adapters import BASE, ENCODER_BESIDE, bind, is_adapter,
 from mtmetrics.artifacts.models import (
     base_folder,
     loading,
+    model_config,
     model_folder,
     model_size,
     pretrained_tokenizer,
@@ -129,7 +130,6 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
         ArtifactError: a model cannot be found, is damaged, has no such layer, or cannot be trained;
             or the translation model is no MBart.
     """
-    import transformers
     from safetensors import safe_open
 
     folders = {start.encoder_folder: "AutoModel"}
@@ -143,12 +143,7 @@ def check_models(start: Start, lang_pair: str, pool: ModelPool) -> None:
             revision=table.get("revision"),
             local_files_only=pool.local_files_only,
         )
-        with loading(folder, "AutoModelForCausalLM"):
-            transformers.AutoConfig.from_pretrained(
-                folder,
-                local_files_only=True,
-                trust_remote_code=False,
-            )
+        model_config(folder, "AutoModelForCausalLM")
         pretrained_tokenizer(folder)
         folders[str(folder)] = "AutoModelForCausalLM"
     if start.translation == SMALL:
