@@ -36,7 +36,11 @@ def test_alignments_faults_and_scores_read_the_same_texts(encoder: TokenEncoder)
     assert [total for total, is_filled in zip(totals, filled, strict=True) if is_filled] == (
         pytest.approx(scores[filled], abs=1e-6)
     )
-    assert scorer.blame(TRANSLATIONS, **columns) == scorer.faults(TRANSLATIONS, alignments)
+    faults = scorer.faults(TRANSLATIONS, alignments)
+    assert scorer.blame(TRANSLATIONS, **columns) == faults
+    explained_alignments, explained_faults = scorer.explain(TRANSLATIONS, **columns)
+    assert [alignment.total for alignment in explained_alignments] == totals
+    assert explained_faults == faults
 
 
 MESSY = ["the house.", " the\u00a0house\u200b is small ", "", "\ufeffThe cat, the dog"]

@@ -273,16 +273,7 @@ def _explain(
         block_indices = indices[first : first + _SEGMENTS_PER_BLOCK]
         block = [segments[index] for index in block_indices]
         predictions = [segment.prediction for segment in block]
-        columns = _columns(block, scorer.side)
-        alignments: Sequence[Alignment | None] = [None] * len(block)
-        faults: Sequence[list[Fault] | None] = [None] * len(block)
-        if scorer.can_align:
-            alignments = scorer.align(predictions, **columns)
-            if scorer.can_blame:
-                faults = scorer.faults(predictions, alignments)
-        elif scorer.can_blame:
-            # Unlike `faults`, `blame` needs no alignment.
-            faults = scorer.blame(predictions, **columns)
+        alignments, faults = scorer.explain(predictions, **_columns(block, scorer.side))
         for index, alignment, segment_faults in zip(block_indices, alignments, faults, strict=True):
             yield Explanation(
                 segments[index],

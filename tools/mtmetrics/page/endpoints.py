@@ -215,16 +215,11 @@ def _explanations(words: WordScorer, texts: Texts) -> Iterator[dict[str, Any]]:
     """Yields alignment and faults of each segment as plain data; None where there are none."""
     predictions = texts.systems[_SYSTEM]
     columns = {name: texts.columns[name] for name in words.side.columns}
-    alignments = words.align(predictions, **columns) if words.can_align else None
-    faults = None
-    if words.can_blame and alignments is not None:
-        faults = words.faults(predictions, alignments)
-    elif words.can_blame:
-        faults = words.blame(predictions, **columns)
-    for number, prediction in enumerate(predictions):
+    rows = zip(predictions, *words.explain(predictions, **columns), strict=True)
+    for prediction, alignment, faults in rows:
         yield {
-            "alignment": alignments and alignments[number].as_dict(),
-            "faults": faults and faults_as_dicts(prediction, faults[number]),
+            "alignment": None if alignment is None else alignment.as_dict(),
+            "faults": None if faults is None else faults_as_dicts(prediction, faults),
         }
 
 

@@ -157,6 +157,31 @@ class WordScorer(Scorer):
         alignments = self.align(predictions, sources=sources, references=references)
         return self.faults(predictions, alignments)
 
+    def explain(
+        self,
+        predictions: Sequence[str],
+        *,
+        sources: Sequence[str] | None = None,
+        references: Sequence[str] | None = None,
+    ) -> tuple[Sequence[Alignment | None], Sequence[list[Fault] | None]]:
+        """Aligns texts and finds the words that lower the scores, as far as the metric does either;
+        see `align` for the arguments.
+
+        Returns:
+            For each segment its alignment, and the faults of its translation; None where the metric
+            gives none.
+
+        Raises:
+            InputError: the errors of `align`.
+        """
+        nothing = [None] * len(predictions)
+        if not self.can_align:
+            if not self.can_blame:
+                return nothing, nothing
+            return nothing, self.blame(predictions, sources=sources, references=references)
+        alignments = self.align(predictions, sources=sources, references=references)
+        return alignments, self.faults(predictions, alignments) if self.can_blame else nothing
+
 
 def require_word_scorer(scorer: Scorer) -> WordScorer:
     """Returns the scorer, if it is a `WordScorer`. Raises an `InputError` otherwise."""
