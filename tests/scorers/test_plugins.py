@@ -245,7 +245,7 @@ def test_an_installed_package_is_found_by_its_entry_point(
     code, out, _ = mtmetrics("score", "--metric", "lengths", "--unit", "words", "rows.tsv")
     assert (code, json.loads(out)["scores"]) == (0, [-1.0])
     assert "length of a translation" in str(
-        [offer.about for offer in _offers() if offer.spec.metric == "lengths"]
+        [offer.label for offer in _offers() if offer.spec.metric == "lengths"]
     )
     points.write_text("[mtmetrics.metrics]\nbroken = lengths_plugin:Missing\n")
     registry.installed_plugins.cache_clear()

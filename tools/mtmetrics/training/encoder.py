@@ -223,10 +223,10 @@ def _with_vocabulary(
     """Cuts the embeddings of a network to the vocabulary of `tokenizer`, in place. Returns the
     network."""
     rows = torch.from_numpy(vocabulary.original_numbers(tokenizer, original_tokenizer))
-    vectors = original.embeddings.word_embeddings.weight.detach()[rows]
-    original.embeddings.word_embeddings = torch.nn.Embedding.from_pretrained(
-        vectors, freeze=False, padding_idx=tokenizer.pad_token_id
-    )
+    vectors = original.embeddings.word_embeddings.weight.detach()[rows].clone()
+    embeddings = torch.nn.Embedding(*vectors.shape, padding_idx=tokenizer.pad_token_id)
+    embeddings.weight = torch.nn.Parameter(vectors)
+    original.embeddings.word_embeddings = embeddings
     original.config.vocab_size = len(tokenizer)
     for name in ("pad", "bos", "eos"):
         setattr(original.config, f"{name}_token_id", getattr(tokenizer, f"{name}_token_id"))
