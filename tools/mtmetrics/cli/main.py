@@ -57,15 +57,9 @@ RENAMED = {
     "plot": "evaluate --plot",
     "tune": "evaluate --tune",
 }
-# Old name of a command -> those of its arguments that are written in another way now.
-_RENAMED_ARGUMENTS = {
-    "plot": {
-        "scatter": "--draw=scatter",
-        "bars": "--draw=bars",
-        "weights": "--draw=weights",
-        "--out": "--plot",
-        "--parts": "--weigh",
-    },
+# Old name of a command -> those of its options that have another name now.
+_RENAMED_OPTIONS = {
+    "plot": {"--out": "--plot", "--parts": "--weigh"},
     "tune": {"--out": "--tune"},
 }
 # Python keyword of an argument with texts -> its option in messages.
@@ -104,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line on `argv`, or on the arguments of the process.
 
     Returns:
-        0 on success, 1 on failure, 2 for bad usage, 130 after Ctrl-C, 143 after SIGTERM.
+        0 on success, 1 on failure, 2 for bad usage, 130 after Ctrl-C, 128 + N after signal N
+        (SIGTERM 143, SIGHUP 129).
 
     Raises:
         SystemExit: after --help and --version with 0, and for arguments that argparse refuses with
@@ -138,10 +133,11 @@ def _run(argv: Sequence[str]) -> int:
     try:
         arguments = _parse(argv)
     except MTMetricsError as error:
+        # There is no parser yet whose options could replace keywords.
         return _report_failure(str(error), _exit_code(error))
     messages.quiet = arguments.quiet
-    # A training sets `large_blocks`: it keeps freed blocks of memory to reuse them. Other commands
-    # return them to the system.
+    # The parsers of trainings set `large_blocks`: these keep freed blocks of memory to reuse them.
+    # Other commands return them to the system.
     if getattr(arguments, "large_blocks", False):
         keep_large_blocks()
     else:
@@ -159,15 +155,19 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _with_new_names(argv: Sequence[str]) -> Sequence[str]:
-    """Replaces an old name of a command, and the arguments that changed with it. Prints a note."""
+    """Replaces an old name of a command, and the options that changed with it. Prints a note."""
     if not argv or argv[0] not in RENAMED:
         return argv
     old_name, *arguments = argv
     new_name = RENAMED[old_name]
     note = f"'mtmetrics {old_name}' is now 'mtmetrics {new_name}'"
     print(f"mtmetrics: {note}; the old name goes in 2.1", file=sys.stderr)
+    # Options in the new name are part of the note alone: the user's --out becomes one of them.
     new_arguments = [word for word in new_name.split() if not word.startswith("--")]
-    renamed = _RENAMED_ARGUMENTS.get(old_name, {})
+    if old_name == "plot" and arguments and not arguments[0].startswith("-"):
+        picture, *arguments = arguments
+        new_arguments.append(f"--draw={picture}")
+    renamed = _RENAMED_OPTIONS.get(old_name, {})
     for argument in arguments:
         option, equals, value = argument.partition("=")
         new_arguments.append(renamed.get(option, option) + equals + value)
@@ -198,7 +198,8 @@ def _exit_code(error: MTMetricsError) -> int:
 
 def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str | None:
     """Returns the option of a command for a Python keyword, with `value` if it is not empty; None if
-    the command has no such option. Texts always have the option of their file."""
+    the command has no such option. In every command -s SOURCES stands for ``sources``, and
+    -r REFERENCES for ``references``, without the value."""
     if keyword in _TEXT_OPTIONS:
         return _TEXT_OPTIONS[keyword]
     option = options.flag(keyword)
@@ -208,12 +209,12 @@ def _flag_of(command: argparse.ArgumentParser, keyword: str, value: str) -> str 
 
 
 def _load_plugins(argv: Sequence[str]) -> None:
-    """Registers the plug-ins whose options the parser needs: the files of --plugin, and the
-    installed plug-ins that --metric names.
+    """Registers the plug-ins whose options the parser needs: the files of --plugin, and, if --metric
+    names a metric that is not built in, all installed ones.
 
     Child processes find the files through MTMETRICS_PLUGINS."""
     for path in early_options(argv).plugin:
-        if not path:
+        if not path:  # --plugin without a value, which the parser reports
             continue
         from mtmetrics.scorers.plugins import load_plugin
 
@@ -221,7 +222,8 @@ def _load_plugins(argv: Sequence[str]) -> None:
         paths = [os.environ.get("MTMETRICS_PLUGINS"), os.path.abspath(path)]
         os.environ["MTMETRICS_PLUGINS"] = os.pathsep.join(filter(None, paths))
     for name in named_metrics(argv):
-        known_metric(name)  # loads the plug-in with this metric
+        # Loads the installed plug-ins if the name is none of ours. An unknown name is reported later.
+        known_metric(name)
 
 
 def _report_failure(message: str, code: int) -> int:
@@ -257,7 +259,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
     with contextlib.suppress(ImportError, MTMetricsError):
         import argcomplete
 
-        installed_plugins()
+        installed_plugins()  # adds their metrics to METRICS
 
         from mtmetrics.artifacts.presets import preset_names
 

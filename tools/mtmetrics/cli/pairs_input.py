@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_parallel, refuse_repeated_stdin
 from mtmetrics.io.row_writer import Columns
-from mtmetrics.io.tables import Row, find_text_columns, open_table
+from mtmetrics.io.tables import Row, needed_text_columns, open_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -104,7 +104,7 @@ def _pairs(paths: Sequence[str]) -> Pairs:
     if table is None:
         return Pairs(lambda: iter(()))
     if table.has_names:
-        names = find_text_columns(table, [("source",), ("translation",)])
+        names = needed_text_columns(table, [("source",), ("translation",)])
 
     def rows() -> Iterator[Row]:
         reopened_table = open_table(path, names)

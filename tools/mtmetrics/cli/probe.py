@@ -18,7 +18,7 @@ from mtmetrics.cli.output import Document, print_report
 from mtmetrics.cli.rows import sample_rows
 from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_parallel
-from mtmetrics.io.tables import find_text_columns, open_table, read_word_pairs
+from mtmetrics.io.tables import needed_text_columns, open_table, read_word_pairs
 from mtmetrics.mining.word_level import words_from_sentences
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.probes import probing
@@ -309,7 +309,7 @@ def _read_sentence_pairs(path: str) -> Iterator[list[str]]:
         return iter(())
     if not table.has_names:
         return table.texts(table.names[:2])
-    names = find_text_columns(table, [("source",), ("reference", "translation")])
+    names = needed_text_columns(table, [("source",), ("reference", "translation")])
     return table.texts(names)
 
 

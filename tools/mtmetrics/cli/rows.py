@@ -21,7 +21,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.columns import COLUMN_NAMES, column_names
 from mtmetrics.io.languages import with_language_warning
 from mtmetrics.io.lines import check_file, iter_parallel
-from mtmetrics.io.tables import Table, is_json, max_row_count, open_table, text_columns
+from mtmetrics.io.tables import Table, column_of_text_field, is_json, max_row_count, open_table
 from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.side import FIELD_OF_COLUMN, Column, Side
 
@@ -204,7 +204,7 @@ def _open_file(path: str) -> _OpenedInput:
     table = open_table(path, list(COLUMN_NAMES))
     if table is None:
         raise _empty_error(path)
-    column_of_field = text_columns(table)
+    column_of_field = column_of_text_field(table)
     columns = None
     is_unambiguous = len(set(column_of_field.values())) == len(column_of_field)
     if is_unambiguous:

@@ -93,7 +93,8 @@ def run(args: argparse.Namespace) -> None:
         InputError: arguments contradict each other, or input, metrics or output cannot be opened.
     """
     if args.engine is not None:
-        # Reads, scores and writes on the cluster; refuses --segments and several metrics.
+        # Reads `args` itself, so a new option must be handled there, too. It refuses --segments and
+        # several metrics, and always writes the parts.
         score_on_engine(args)
         return
     output_format = pick_format(args.format, args.out)
@@ -109,17 +110,19 @@ def run(args: argparse.Namespace) -> None:
     inputs = open_rows(args, specs)
     check_target(args.out, "--out")
     lowest_segments = LowestSegments(dict(zip(metrics, inputs.sides, strict=True)))
+    # Opened before the models are loaded: a name that the format cannot hold is refused at once.
     with open_writer(
         args.out,
         output_format,
         inputs.systems,
         metrics,
         with_parts=args.parts,
-        with_unusual=args.degenerate is not None,  # the only effect of "keep"
+        with_unusual=args.degenerate is not None,  # "keep" has no other effect
         full_precision=args.full_precision,
     ) as writer:
         scorers = dict(zip(metrics, _load(args, specs, inputs.sides), strict=True))
         results_per_chunk: list[Results] = []
+        # `count` is an upper bound; 0 if unknown.
         with messages.scoring(inputs.count * len(inputs.systems) * len(metrics)):
             for chunk, results in _scored_chunks(scorers, inputs):
                 if args.segments:
@@ -143,9 +146,10 @@ def run(args: argparse.Namespace) -> None:
     if args.out is not None and not messages.quiet:
         print(summary_table("table", summaries, full_precision=args.full_precision))
     if args.segments:
-        print("\n" + lowest_segments.tables(output_format, full_precision=args.full_precision))
-    # The table on the terminal counts unusual segments in its columns. All other formats, Markdown
-    # too, are made for files and programs, so a warning tells the user of these segments.
+        style = output_format if args.out is None else "table"
+        print("\n" + lowest_segments.tables(style, full_precision=args.full_precision))
+    # A table on the terminal, as the only output, counts unusual segments in its columns. All other
+    # formats, Markdown too, are made for files and programs, so a warning names these segments.
     if output_format != "table":
         for metric in metrics:
             of_metric = [summary.result for summary in summaries if summary.metric == metric]
@@ -178,8 +182,8 @@ def _scored_chunks(
     """Scores the input chunk by chunk.
 
     A chunk holds the segments that are read together. All metrics score a chunk before the next is
-    read. If a metric needs its whole input first, the input is one chunk, which the metrics still
-    read in slices of `chunk_size` segments.
+    read, slice by slice. A chunk is one slice; but if a metric needs its whole input first, the input
+    is one chunk.
 
     Yields:
         The texts of a chunk, and the results of each metric and system.
@@ -187,9 +191,9 @@ def _scored_chunks(
     columns, systems = inputs.columns, inputs.systems
     batch_sizes = [scorer.batch_segments for scorer in scorers.values()]
     texts_per_segment = len(columns) + len(systems)
-    chunk_size = segments_per_batch(batch_sizes, texts_per_segment)
+    slice_size = segments_per_batch(batch_sizes, texts_per_segment)
     can_split_input = all(scorer.has_independent_segments for scorer in scorers.values())
-    for texts in column_batches(inputs.rows, chunk_size if can_split_input else None):
+    for texts in column_batches(inputs.rows, slice_size if can_split_input else None):
         compared_texts, translations = texts[: len(columns)], texts[len(columns) :]
         # A batch stores systems by name, so a system that is named twice is scored once.
         chunk = Batch(
@@ -199,7 +203,7 @@ def _scored_chunks(
         # The scorers take turns slice by slice, so that an encoder still has the vectors of a slice
         # when the next scorer needs them.
         result_streams = [
-            scorer.score_batches(chunk.slices(chunk_size)) for scorer in scorers.values()
+            scorer.score_batches(chunk.slices(slice_size)) for scorer in scorers.values()
         ]
         results = {}
         for metric, metric_results in zip(scorers, join_turns(result_streams), strict=True):

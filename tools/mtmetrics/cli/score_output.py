@@ -29,7 +29,7 @@ from mtmetrics.statistics.significance import NO_INTERVAL, Interval, bootstrap_i
 # (Metric, system) -> the result of the system according to the metric.
 Results = Mapping[tuple[str, str], MetricResult]
 
-# Formats that show no segments.
+# Formats that are a table of systems. Only below these, --segments lists segments.
 SUMMARY_FORMATS = ("table", "markdown")
 LOWEST_SEGMENT_COUNT = 10
 # A report counts the unusual segments of a result, such as blank ones, and translations in another
@@ -111,11 +111,11 @@ def summary_table(style: str, summaries: Sequence[Summary], *, full_precision: b
             row[_COUNT_HEADERS[name]] = f"{report[name]:,}"
         rows.append(row)
     headers = list(rows[0])  # all rows have the same columns
-    number_columns = range(headers.index("mean"), len(headers))  # aligned right
+    right_aligned = range(headers.index("mean"), len(headers))
     signatures = dict.fromkeys(summary.result.signature for summary in summaries)
     # Texts that are separated by a blank line.
     blocks = [
-        STYLES[style]([headers, *(list(row.values()) for row in rows)], number_columns),
+        STYLES[style]([headers, *(list(row.values()) for row in rows)], right_aligned),
         "\n".join(map(one_line, signatures)),
     ]
     if any(summary.with_interval and summary.interval is None for summary in summaries):
@@ -206,7 +206,8 @@ def _compared_texts(chunk: Batch, side: Side) -> list[str]:
 
 @dataclasses.dataclass
 class Writer:
-    """Writes a table or one JSON document, after the last chunk.
+    """Writes the whole output after the last chunk: a table or one JSON document. `_RowsWriter` writes
+    rows.
 
     The JSON document of one system and one metric is flat: scores, mean, signature and report.
     Several systems are a list ``systems`` of such documents, each with a ``name``. Several metrics
@@ -270,7 +271,7 @@ class Writer:
         document |= summary.result.as_dict(parts=self.with_parts)
         if self.with_unusual:
             document["unusual"] = summary.result.unusual_names()
-        return document | summary.as_dict()  # adds "ci"
+        return document | summary.as_dict()  # adds only "ci": the other entries are the same
 
     @property
     def _has_several_metrics(self) -> bool:
@@ -282,28 +283,32 @@ class _RowsWriter(Writer):
     """Writes a row per segment and system.
 
     The summaries follow: in JSON Lines as rows of another ``kind``, in Parquet as metadata under
-    the key ``mtmetrics``. TSV and CSV have no place for them. If the rows go to standard output, the
-    summaries go to standard error; if the rows go to a file, the command prints them. Numbers in
-    Parquet have all digits."""
+    the key ``mtmetrics``. TSV and CSV have no place for them: if the rows go to standard output, the
+    summaries go to standard error. If the rows go to a file, `mtmetrics.cli.score.run` prints the
+    summaries as a table. Numbers in Parquet have all digits."""
 
     # Opened by the first chunk, which shows the names of the parts.
     _row_writer: RowWriter | None = dataclasses.field(default=None, init=False)
     _segments_before: int = dataclasses.field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        # Raises InputError, before anything is scored, if the format cannot hold a name, such as one
-        # with a tab.
-        self._file_columns(self.metrics)
+        # Only for its InputError, before anything is scored, if the format cannot hold a name, such as
+        # one with a tab. The names of the parts are not known yet.
+        self._file_columns([self._score_name(metric) for metric in self.metrics])
 
-    def _file_columns(self, number_columns: Iterable[str]) -> Columns:
+    def _score_name(self, metric: str) -> str:
+        """Returns the column of the scores of a metric."""
+        return metric if self._has_several_metrics else "score"
+
+    def _file_columns(self, score_names: Iterable[str]) -> Columns:
         return score_columns(
-            self.output_format, self.systems, number_columns, with_unusual=self.with_unusual
+            self.output_format, self.systems, score_names, with_unusual=self.with_unusual
         )
 
     def add(self, results: Results) -> None:
         if self._row_writer is None:
-            number_columns = self._numbers_of_column(self.systems[0], results)
-            self._row_writer = RowWriter(self.stream, self._file_columns(number_columns))
+            score_names = self._numbers_of_column(self.systems[0], results).keys()
+            self._row_writer = RowWriter(self.stream, self._file_columns(score_names))
         rows_per_system = [self._rows(system, results) for system in self.systems]
         # All systems of the first segment, of the second, and so on.
         rows = itertools.chain.from_iterable(zip(*rows_per_system, strict=True))
@@ -318,9 +323,10 @@ class _RowsWriter(Writer):
         if self.with_unusual:
             unusual = _unusual_names(metric_results)
         rows_of_numbers = zip(*numbers_of_column.values(), unusual, strict=True)
-        for segment, (*numbers, names) in enumerate(rows_of_numbers, self._segments_before + 1):
+        rows = enumerate(rows_of_numbers, self._segments_before + 1)
+        for segment, (*numbers, unusual_names) in rows:
             scores = dict(zip(numbers_of_column, numbers, strict=True))
-            row = score_row(self.output_format, system, segment, scores, names)
+            row = score_row(self.output_format, system, segment, scores, unusual_names)
             yield rounded(row, full_precision=self.full_precision)
 
     def _numbers_of_column(self, system: str, results: Results) -> dict[str, list[float]]:
@@ -331,8 +337,7 @@ class _RowsWriter(Writer):
         numbers_of_column = {}
         for metric in self.metrics:
             result = results[metric, system]
-            score_column = metric if self._has_several_metrics else "score"
-            numbers_of_column[score_column] = result.segments.tolist()
+            numbers_of_column[self._score_name(metric)] = result.segments.tolist()
             parts = result.parts if self.with_parts else {}
             for part, values in parts.items():
                 part_column = f"{metric} {part}" if self._has_several_metrics else part
@@ -342,11 +347,15 @@ class _RowsWriter(Writer):
     def finish(self, summaries: Sequence[Summary]) -> None:
         if self.output_format == "parquet":
             documents = [self._summary_document(summary, "name") for summary in summaries]
-            self._row_writer.add_metadata("mtmetrics", json.dumps(documents, ensure_ascii=False))
+            # A mean may be NaN, which JSON does not have.
+            plain_documents = rounded(documents, full_precision=self.full_precision)
+            metadata = json.dumps(plain_documents, ensure_ascii=False)
+            self._row_writer.add_metadata("mtmetrics", metadata)
         elif self.output_format == "jsonl":
             for summary in summaries:
                 document = {"kind": "system", **self._summary_document(summary, "system")}
                 self._row_writer.write([rounded(document, full_precision=self.full_precision)])
+        # `open_output` yields `sys.stdout` itself.
         elif self.stream is sys.stdout and not messages.quiet:
             for summary in summaries:
                 print(self._message(summary), file=sys.stderr)
@@ -389,6 +398,7 @@ def _unusual_names(results: Sequence[MetricResult]) -> list[str]:
     for result in results:
         for name, mask in result.unusual.items():
             unusual[name] = mask | unusual.get(name, False)
+    # The first result only lends its method, which joins the names.
     return dataclasses.replace(results[0], unusual=unusual).unusual_names()
 
 
@@ -406,9 +416,10 @@ def open_writer(
     """Opens a file, or standard output, and yields a writer for it; see `Writer`."""
     writer_class = Writer if output_format in (*SUMMARY_FORMATS, "json") else _RowsWriter
     is_binary = output_format == "parquet"
-    # Standard output of other formats, Markdown too, is in UTF-8.
-    is_for_terminal = output_format == "table"
-    with open_output(out, binary=is_binary, table=is_for_terminal) as stream:
+    # Standard output of other formats, Markdown too, is in UTF-8. A table in a file is refused
+    # before, by `pick_format`.
+    is_table = output_format == "table"
+    with open_output(out, binary=is_binary, table=is_table) as stream:
         writer = writer_class(
             stream,
             output_format,

@@ -88,9 +88,9 @@ def map_blocks(
         make_worker: makes the worker, once in each process of the cluster. It is pickled: pass a
             class or function of a module, with `functools.partial` for its arguments. The worker is
             called with the good rows of a block as a table, which may be empty. The table has two
-            more columns: ``file``, and ``segment``, the number of the row in its file, from 1. The
-            worker returns the table to be written, and a summary that can be written as JSON. It
-            must return the same for the same block.
+            more columns: ``file``, the path or URI of the file, and ``segment``, the number of the
+            row in its file, from 1. The worker returns the table to be written, and a summary that
+            can be written as JSON. It must return the same for the same block.
         path: a file (.parquet, .jsonl, .jsonl.gz) or a folder of such files, or a URI such as
             ``s3://...`` of one.
         out: the folder to be written, or its URI; shared by all nodes of the cluster.
@@ -101,16 +101,19 @@ def map_blocks(
         settings: JSON on which the result depends besides the input. A rerun with other settings is
             refused.
         block_rows: rows per block.
-        keep_errors: write bad rows to ``out/errors`` and go on; else the first one stops the run.
+        keep_errors: go on after bad rows, and list file, segment and error of each (not the row
+            itself) in ``out/errors``; else the first one stops the run.
 
     Yields:
         The summary of each block, first those of earlier runs, then each new one when it is
-        finished. To the entries of the worker it adds ``file`` (number in the order of names),
+        finished. To the entries of the worker it adds ``file`` (number of the file in the order of
+        names, from 0),
         ``first`` (number of the block's first row in its file, from 0), ``rows`` (how many),
         ``bad`` (how many of these are bad) and ``last`` (whether the file ends with the block).
 
     Raises:
-        InputError: nothing to read, a bad row, or `out` holds something else.
+        InputError: nothing to read, a bad row, a column called ``file`` or ``segment``, a file of
+            Parquet with other columns than the first file, or `out` holds something else.
         MissingExtraError: Ray is not installed.
         MTMetricsError: there is no such cluster or it is too small, a block ended all processes that
             worked on it, or an error of the worker.
@@ -143,8 +146,8 @@ def map_blocks(
 
 
 def _unfinished(files: Sequence[tuple[str, int]], finished: Sequence[Summary]) -> list[JsonObject]:
-    """Returns the files that lack blocks, as `Reader.read` takes them. `finished` are the blocks in
-    the order of the input."""
+    """Returns the files that lack blocks, as items for `Reader.read`: with ``done``, the first rows of
+    the blocks that are finished. `finished` are the blocks in the order of the input."""
     blocks_of_file: dict[int, list[Summary]] = {index: [] for index in range(len(files))}
     for block in finished:
         blocks_of_file[block["file"]].append(block)
@@ -184,26 +187,27 @@ class _BlockStep:
         self._worker: Worker | None = None
 
     def __call__(self, row: JsonObject) -> dict[str, str]:
+        """Works on a block as `Reader.read` yields it; returns its summary."""
         import pyarrow
 
         if self._worker is None:
             # Not when the process starts: after an error Ray would start it again and again.
             self._worker = self._make_worker()
-        block = json.loads(row["block"])
+        summary = json.loads(row["block"])
         folder = BlockFolder(self._out)
-        attempts = folder.begin(block)
-        if attempts == _TRIES:
-            last = block["first"] + block["rows"]
+        earlier_attempts = folder.begin(summary)
+        if earlier_attempts == _TRIES:
+            first, last = summary["first"] + 1, summary["first"] + summary["rows"]
             raise MTMetricsError(
-                f"{row['path']}, rows {block['first'] + 1} to {last}: {attempts} processes died of "
-                "this block (often because memory ran out); take smaller blocks and another --out, "
-                "or leave these rows out"
+                f"{row['path']}, rows {first} to {last}: {earlier_attempts} processes died of this "
+                "block (often because memory ran out); take smaller blocks and another --out, or "
+                "leave these rows out"
             )
         rows = pyarrow.ipc.open_stream(row["table"]).read_all()
-        table, summary = self._worker(rows)
-        block = dict(summary) | block
-        folder.finish(block, table, json.loads(row["bad"]))
-        return {"block": json.dumps(block)}
+        table, worker_entries = self._worker(rows)
+        summary = dict(worker_entries) | summary
+        folder.finish(summary, table, json.loads(row["bad"]))
+        return {"block": json.dumps(summary)}
 
 
 def _run(
@@ -226,7 +230,7 @@ def _run(
         # Errors are raised; no need to log them. The import sets the level, so it is set here.
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         context = ray.data.DataContext.get_current()
-        # Each block of the reader is passed on at once.
+        # In bytes. Ray then hands on each of our blocks by itself, at once.
         context.target_max_block_size = 1
         # An error keeps its cause.
         context.raise_original_map_exception = True
@@ -265,7 +269,8 @@ def _cause(error: BaseException) -> MTMetricsError:
     current: BaseException | None = error
     while current is not None and current not in chain:
         inner = getattr(current, "cause", None)
-        # Errors of Ray are of the class of their cause as well, but hold the text of a traceback.
+        # Ray also raises copies, of the class of the cause, whose text is a traceback. The cause
+        # itself has no `cause`.
         if isinstance(current, MTMetricsError) and not inner:
             message = str(current).partition(_ADDED_BY_RAY)[0].rstrip()
             return type(current)(message)
@@ -280,8 +285,10 @@ def _cause(error: BaseException) -> MTMetricsError:
 @contextlib.contextmanager
 def connected(engine: Engine) -> Iterator[None]:
     """Joins or starts a cluster, which all calls of `map_blocks` inside the ``with`` use."""
-    host = (engine.address or "127.0.0.1").rpartition(":")[0] or engine.address
-    if engine.address is None or host in ("127.0.0.1", "localhost"):
+    is_local = engine.address is None
+    if engine.address is not None:
+        is_local = engine.address.partition(":")[0] in ("127.0.0.1", "localhost")
+    if is_local:
         # Ray then stays on loopback, despite the name of the variable.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

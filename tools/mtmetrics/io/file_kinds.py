@@ -17,6 +17,7 @@ LineContent = Literal["segments", "cells", "any"]
 
 # Number of first bytes that are looked at.
 HEAD_SIZE = 2**16
+# `mtmetrics.io.lines` unpacks all but ``.zst``, which it refuses.
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 
@@ -60,10 +61,13 @@ def check_head(path: str | Path, head: bytes, content: LineContent) -> None:
     if problem is not None:
         raise InputError(f"{path}: is {problem}")
     if b"\r" in head.rstrip(b"\r\n") and b"\n" not in head:
-        redirection = "" if _is_stream(path) else f" < {path}"
+        command = "tr '\\r' '\\n'"
+        advice = f"convert it: {command}"
+        if not _is_stream(path):
+            advice = _advice_to_run("convert it", f"{command} <", path)
         warn(
             f"{path}: its lines end with carriage returns alone, so the whole file is read as one "
-            f"line; convert it: tr '\\r' '\\n'{redirection}"
+            f"line; {advice}"
         )
     if content == "any":
         return
@@ -83,7 +87,10 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
         The name of the format, and how to convert the file; None for any other file.
     """
     if head.startswith(b"PAR1"):
-        return f"Parquet, not lines of text; {_advice_to_pass_as_table(path, '.parquet')}"
+        unpacked = unpacked_name(path)
+        first = "" if unpacked == str(path) else "unpack it, and "
+        advice = _advice_to_pass_as_table(unpacked, ".parquet")
+        return f"Parquet, not lines of text; {first}{advice}"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"\xd0\xcf\x11\xe0")):
         sheet = _renamed(path, ".csv")
         return (
@@ -99,6 +106,7 @@ def _binary_problem(path: str | Path, head: bytes) -> str | None:
         return f"a RAR archive, {not_lines}"
     if head.startswith(b"ARROW1"):
         return "an Arrow file, not lines of text; write it as Parquet and pass that alone"
+    # The mark of UTF-32 begins with that of UTF-16.
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return f"text in UTF-32; {_advice_to_recode(path, 'UTF-32')}"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -136,7 +144,7 @@ def _text_format(path: str | Path, text: str) -> _Format | None:
     name = lowercase_unpacked_name(path)
     start = text.lstrip()
     lines = _complete_lines(text)
-    if _is_json(name, start, lines):
+    if _looks_like_json(name, start, lines):
         suffix = ".json" if name.endswith(".json") else ".jsonl"
         return "JSON Lines or JSON", _advice_to_pass_as_table(path, suffix)
     if _is_markup(name, start):
@@ -156,15 +164,15 @@ def _complete_lines(text: str) -> list[str]:
     return lines or ([last] if last.strip() else [])
 
 
-# Names of columns. A first line with such names is a header, not text.
-_COLUMN_NAMES = USUAL_NAMES | {"text", "sentence"}
+# Usual names of columns, and two that only a header of texts has.
+_HEADER_WORDS = USUAL_NAMES | {"text", "sentence"}
 _MAX_LINES_PARSED = 20
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson", ".jsonlines")
 # An object whose first key is quoted, at the beginning of a file or of an array.
 _JSON_OBJECT_START = re.compile(r'\[?\s*\{\s*"[^"\n]*"\s*:')
 
 
-def _is_json(name: str, start: str, lines: list[str]) -> bool:
+def _looks_like_json(name: str, start: str, lines: list[str]) -> bool:
     if name.endswith(_JSON_SUFFIXES):
         return start.startswith(("{", "["))
     if not _JSON_OBJECT_START.match(start):
@@ -173,7 +181,7 @@ def _is_json(name: str, start: str, lines: list[str]) -> bool:
     # column, goes on in the next line, or is followed by other objects.
     is_array = start.startswith("[")
     keys = re.findall(r'"([^"\n]*)"\s*:', start[:10_000])
-    has_column_as_key = not _COLUMN_NAMES.isdisjoint(keys)
+    has_column_as_key = not _HEADER_WORDS.isdisjoint(keys)
     spans_lines = not lines[0].strip().endswith("}")
     is_first_of_many = len(lines) > 1 and all(map(_is_object, lines[:_MAX_LINES_PARSED]))
     return is_array or has_column_as_key or spans_lines or is_first_of_many
@@ -215,18 +223,20 @@ def _is_markup(name: str, start: str) -> bool:
 def _markup_format(path: str | Path, name: str, start: str) -> _Format:
     text = start[:5000].lower()
     if "<tmx" in text:
-        command = _xmlstarlet_command("//*[@*='de']/*[local-name()='seg']", path)
-        return "TMX", f"write the segments of each language, such as de, one per line: {command}"
+        purpose = "write the segments of each language, such as de, one per line"
+        command = _xmlstarlet_command("//*[@*='de']/*[local-name()='seg']")
+        return "TMX", _advice_to_run(purpose, command, path)
     if "<xliff" in text:
-        command = _xmlstarlet_command("//*[local-name()='source']", path)
-        return "XLIFF", f"write its sources and its targets one per line: {command}"
+        purpose = "write its sources and its targets one per line"
+        command = _xmlstarlet_command("//*[local-name()='source']")
+        return "XLIFF", _advice_to_run(purpose, command, path)
     if re.search(f"<({_SGM_TAGS})", text) or name.endswith((".sgm", ".sgml")):
-        command = f"sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}"
-        return "SGM", f"{_ONE_PER_LINE}: {command}"
+        command = "sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p'"
+        return "SGM", _advice_to_run(_ONE_PER_LINE, command, path)
     if "<html" in text or "doctype html" in text:
         return "HTML", _ONE_PER_LINE
-    command = _xmlstarlet_command("//*[local-name()='seg']", path)
-    return "XML", f"{_ONE_PER_LINE}: {command}"
+    command = _xmlstarlet_command("//*[local-name()='seg']")
+    return "XML", _advice_to_run(_ONE_PER_LINE, command, path)
 
 
 _TSV = "a table with tabs (TSV)"
@@ -238,16 +248,21 @@ def _table_format(path: str | Path, name: str, lines: list[str]) -> _Format | No
     and the first line holds one such name or all lines have the same number of cells."""
     if not lines:
         return None
-    for separator, table_format in (("\t", _TSV), (",", _CSV), (";", _CSV)):
+    formats = (
+        ("\t", _TSV, (".tsv", ".tab")),
+        (",", _CSV, (".csv",)),
+        (";", _CSV, (".csv",)),
+    )
+    for separator, table_format, suffixes in formats:
         rows = [_split(line, separator) for line in lines[:_MAX_LINES_PARSED]]
-        usual_names = sum(cell.strip().lower() in _COLUMN_NAMES for cell in rows[0])
+        usual_names = sum(cell.strip().lower() in _HEADER_WORDS for cell in rows[0])
         is_rectangular = len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
-        has_suffix = name.endswith((".tsv", ".tab") if table_format == _TSV else ".csv")
+        has_suffix = name.endswith(suffixes)
         if usual_names > 1 or (has_suffix and (usual_names or is_rectangular)):
             if table_format == _CSV:
                 return _CSV, _advice_to_pass_as_table(path, ".csv")
             advice = _advice_to_pass_as_table(path, ".tsv")
-            return _TSV, f"{advice}; or cut a column out: cut -f 1 {path}"
+            return _TSV, f"{advice}; or {_advice_to_run('cut a column out', 'cut -f 1', path)}"
     return None
 
 
@@ -257,11 +272,24 @@ def _split(line: str, separator: str) -> list[str]:
 
 
 def _advice_to_recode(path: str | Path, encoding: str) -> str:
-    return f"convert it to UTF-8: iconv -f {encoding} -t UTF-8 {path}"
+    return _advice_to_run("convert it to UTF-8", f"iconv -f {encoding} -t UTF-8", path)
 
 
-def _xmlstarlet_command(nodes: str, path: str | Path) -> str:
-    return f'xmlstarlet sel -t -m "{nodes}" -v "normalize-space(.)" -n {path}'
+def _xmlstarlet_command(nodes: str) -> str:
+    return f'xmlstarlet sel -t -m "{nodes}" -v "normalize-space(.)" -n'
+
+
+def _advice_to_run(purpose: str, command: str, path: str | Path) -> str:
+    """Returns advice to run a command on a file, unpacked if it is compressed.
+
+    Args:
+        purpose: says what the command does.
+        command: all of it but the file, which stands at its end.
+        path: the file.
+    """
+    unpacked = unpacked_name(path)
+    first = "" if unpacked == str(path) else "unpack it, and "
+    return f"{first}{purpose}: {command} {unpacked}"
 
 
 def _advice_to_pass_as_table(path: str | Path, suffix: str) -> str:
@@ -284,8 +312,8 @@ def _pass_alone(path: Path) -> str:
 def _renamed(path: str | Path, suffix: str) -> Path:
     """Returns a path with another suffix, or an example of a name for a stream.
 
-    Only the last suffix is replaced. For a compressed file this is ``.gz``: a reader recognises by
-    the content that the renamed file is compressed.
+    Only the last suffix is replaced. For a compressed file this is that of the compression: readers
+    of text recognise by the content that the renamed file is compressed.
     """
     return Path(f"rows{suffix}") if _is_stream(path) else Path(path).with_suffix(suffix)
 

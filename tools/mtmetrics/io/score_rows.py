@@ -18,12 +18,14 @@ from mtmetrics.io.tables import Row
 
 # Names of columns.
 _KIND, _SYSTEM, _SEGMENT, _UNUSUAL = "kind", "system", "segment", "unusual"
+# Value of the column ``kind`` in rows about a segment.
+_SEGMENT_KIND = "segment"
 
 
 def score_columns(
     file_format: str, systems: Iterable[str], score_names: Iterable[str], *, with_unusual: bool
 ) -> Columns:
-    """Makes the columns of a file of scores.
+    """Makes all columns of a file of scores. JSON Lines need no columns, so ``kind`` is none.
 
     Args:
         file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
@@ -35,7 +37,8 @@ def score_columns(
         InputError: the format cannot hold one of the names.
     """
     columns = Columns(file_format)
-    # Samples of rows: `Columns` takes names and types from them, and checks the values.
+    # Samples of rows: `Columns` learns names and types from them, and refuses a system whose name the
+    # format cannot hold.
     for system in systems:
         columns.add_row(Row("a system", {_SYSTEM: system, _SEGMENT: 1}))
     columns.add_floats(score_names)
@@ -61,7 +64,7 @@ def score_row(
         unusual: names of unusual traits of the segment, joined by ``+``, such as
             ``looping+length``; empty for none, None if the segment was not checked.
     """
-    row: dict[str, object] = {_KIND: _SEGMENT} if file_format == "jsonl" else {}
+    row: dict[str, object] = {_KIND: _SEGMENT_KIND} if file_format == "jsonl" else {}
     row |= {_SYSTEM: system, _SEGMENT: segment, **scores}
     if unusual is not None:
         row[_UNUSUAL] = unusual
@@ -98,7 +101,7 @@ def system_and_segment(row: Row, number_column: str | None) -> tuple[str, int | 
 
 
 # Names that other tools give to the column that numbers the segments, in lower case and without
-# punctuation. The index of a pandas table is called index, in Parquet __index_level_0__. In CSV its
+# punctuation, the preferred ones first. The index of a pandas table is called index, in Parquet __index_level_0__. In CSV its
 # column has no name, and is called column1 when it is read.
 _SEGMENT_NAMES = (
     "segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
@@ -117,8 +120,8 @@ def segment_column(first_row: Mapping[str, object], score_column: str) -> str | 
 
     Returns:
         The column ``segment`` if the row has one, whatever its value: `system_and_segment` refuses
-        a bad value. Otherwise the column with the most usual name that holds a whole number; None if
-        there is no such column.
+        a bad value. Otherwise the column that holds a whole number, and whose name comes first in
+        `_SEGMENT_NAMES`; None if there is no such column.
     """
     columns: dict[str, str] = {}
     for column in first_row:

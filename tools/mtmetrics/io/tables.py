@@ -102,7 +102,7 @@ class Row(NamedTuple):
             InputError: the value is neither.
         """
         value = self.values[column]
-        if isinstance(value, int) and is_number(value):
+        if isinstance(value, int) and is_number(value):  # a bool is no number
             return str(value)
         return self.text(column)
 
@@ -138,7 +138,8 @@ class Row(NamedTuple):
         return Row(where, outputs)
 
     def checked_pair(self, pair: str) -> str:
-        """Checks a language pair that was read from the row, and returns it unchanged.
+        """Checks the language pair of the row, its own or one that the user passes for rows without
+        one, and returns it unchanged.
 
         Raises:
             InputError: `pair` is not a language pair; the message names the row and its field ``lp``.
@@ -240,7 +241,8 @@ def open_table(
 
     Args:
         path: Parquet, JSON Lines, CSV with a header, or TSV with or without one. All but Parquet
-            may be compressed (``.gz``). ``-`` reads TSV from standard input.
+            may be compressed (gzip, bzip2 or xz, known by their content). ``-`` reads TSV from
+            standard input.
         default_names: names for the columns of a table without a header, from the first on. If
             there are more columns, the others are named by their position, such as ``column3``.
 
@@ -328,7 +330,7 @@ def _table_without_header(
     """
     last_line_number, first_cells = first_row
     first_line_number = last_line_number - sum(cell.count("\n") for cell in first_cells)
-    # A blank line before it is a row with one empty cell.
+    # A blank line at the beginning counts as line 1, with one empty column.
     if first_line_number > 1 or len(first_cells) < 2:
         raise InputError(
             f"{path}, line 1: 1 column(s), but {' TAB '.join(default_names)} are needed"
@@ -379,16 +381,16 @@ def named_rows(
     Args:
         path: the file, for messages.
         header: names of the columns.
-        numbered_cells: the rows below the header, as `iter_cells` yields them.
+        numbered_cells: the rows below the header, each with the number of the line where it ends.
 
     Raises:
         InputError: a row has more or fewer cells than the header, or a line in a table of one
             column is blank.
     """
-    for line_number, cells in numbered_cells:
+    for last_line_number, cells in numbered_cells:
         if not cells and len(header) > 1:
             continue
-        where = f"{path}, line {line_number}"
+        where = f"{path}, line {last_line_number}"
         if len(cells) != len(header):
             raise InputError(
                 f"{where}: {len(cells)} field(s), but the header has {len(header)}: "
@@ -405,13 +407,13 @@ def _unnamed_rows(
     Args:
         path: the file, for messages.
         names: names of the columns.
-        numbered_cells: all rows, as `iter_cells` yields them.
+        numbered_cells: all rows, each with the number of the line where it ends.
 
     Raises:
         InputError: a row has more or fewer cells than the first one.
     """
-    for line_number, cells in numbered_cells:
-        where = f"{path}, line {line_number}"
+    for last_line_number, cells in numbered_cells:
+        where = f"{path}, line {last_line_number}"
         if len(cells) != len(names):
             # A blank line has no cells, but looks like one empty cell.
             cell_count = max(1, len(cells))
@@ -462,8 +464,8 @@ def _parquet_rows(path: str | Path) -> Iterator[Row]:
                 yield Row(f"{path}, row {row_number}", row)
 
 
-def text_columns(table: Table) -> dict[str, str]:
-    """Finds the columns of a table with a translation, and a source, a reference or both.
+def column_of_text_field(table: Table) -> dict[str, str]:
+    """Finds which columns of a table hold the translation, and the source, the reference or both.
 
     `COLUMN_NAMES` has the names that these columns may have. Without a header, the order of the
     columns is source, translation, reference.
@@ -479,8 +481,8 @@ def text_columns(table: Table) -> dict[str, str]:
         InputError: a column is missing, or two columns hold the same field.
     """
     if table.has_names:
-        # Raises InputError if the table has none of these fields.
-        find_text_columns(table, [("translation",), ("source", "reference")])
+        # Only for its error: a translation is needed, and a source or a reference.
+        needed_text_columns(table, [("translation",), ("source", "reference")])
         return column_names(table.path, table.names)
     if len(table.names) == 2:
         return {"source": "source", "translation": "translation", "reference": "source"}
@@ -493,7 +495,7 @@ def text_columns(table: Table) -> dict[str, str]:
     )
 
 
-def find_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
+def needed_text_columns(table: Table, needed: Sequence[Sequence[str]]) -> list[str]:
     """Finds the text columns that a command needs, in a table with a header.
 
     Args:
@@ -529,8 +531,8 @@ def max_row_count(path: str | Path) -> int | None:
     file.
 
     Returns:
-        The number; None for a pipe, for an array of JSON, and for a file that cannot be read.
-        Whoever reads the rows gets the error then.
+        The number; None for a pipe, for ``.json``, which may hold an array, and for a file that
+        cannot be read. Whoever reads the rows gets the error then.
     """
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode) or _may_be_array(path):

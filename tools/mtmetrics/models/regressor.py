@@ -67,8 +67,8 @@ class RegressorSettings:
 class Regressor(nn.Module):
     """One or several networks of one kind; the score of a pair of texts is the mean of theirs.
 
-    The networks read the vectors of an encoder, special tokens included, and the features of the pair
-    if the settings name any.
+    The networks read the vectors of the word pieces of an encoder, with a composition also those of
+    special tokens, and the features of the pair if the settings name any.
 
     Attributes:
         settings: the settings. `architecture`, `against`, `encoder`, `encoder_fingerprint`,

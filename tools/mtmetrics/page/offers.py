@@ -35,8 +35,8 @@ class MetricChoice(NamedTuple):
             metric, a line each.
         side: texts that it compares translations with.
         default: whether it is ticked at first.
-        languages: codes or pairs that it can score, or ``any``; see
-            `mtmetrics.scorers.available.PresetListing`.
+        languages: codes or pairs that it can score, or ``any``; empty if the preset names none,
+            which fits all. See `mtmetrics.scorers.available.PresetListing`.
     """
 
     spec: MetricSpec
@@ -82,20 +82,21 @@ class Description(TypedDict):
 
 
 def descriptions() -> dict[str, Description]:
-    """Metrics in the order of ``metrics.toml``; then plug-ins, and metrics with a script that the
-    file does not describe, with the words of their class."""
+    """Metrics in the order of ``metrics.toml``; then plug-ins, and metrics with an `evaluate` script
+    that the file does not describe, with the words of their class."""
+    installed_plugins()  # adds their metrics to METRICS
     by_metric: dict[str, Description] = tomllib.loads(_ABOUT.read_text(encoding="utf-8"))
     for name, metric in METRICS.items():
         if name not in by_metric and (metric.plugin_path is not None or name in metric_names()):
             scorer = metric.scorer_class()
-            about = _first_line(scorer)
-            by_metric[name] = {"title": name, "range": scorer.scale, "about": about}
+            by_metric[name] = {"title": name, "range": _range(scorer), "about": _first_line(scorer)}
     return by_metric
 
 
 def pull_models(metric: str | None = None) -> None:
-    """Fetches the models and maps that a Space does not carry: of the presets of one metric or of
-    all, those that the catalog pins, and the encoders that regressors were trained on.
+    """Fetches what a Space does not carry: the models and maps of the presets of one metric or of all,
+    and the encoders that regressors were trained on. Presets that name a model that the catalog does
+    not pin on the Hub are left out.
 
     Raises:
         ArtifactError: one cannot be fetched.
@@ -104,23 +105,24 @@ def pull_models(metric: str | None = None) -> None:
     for name in [metric] if metric else METRICS:
         for preset in preset_names(name):
             models = {model for _, model in named_models(load_preset(name, preset).settings)}
-            for model in sorted(models if models <= pinned.keys() else ()):
+            if not models <= pinned.keys():
+                continue
+            for model in sorted(models):
+                # A folder with one of the files is that of the model.
                 folder = local_folder(model, *pinned[model].files) or download(hub_source(model))
                 encoder = encoder_of_regressor(folder)
                 if encoder is not None:
-                    model_folder(encoder)
+                    model_folder(encoder)  # fetches it
 
 
 @functools.cache
 def offers() -> tuple[MetricChoice, ...]:
     """Returns all metrics and presets that work here without a network, in the order of
     `descriptions`."""
-    installed_plugins()
     choices = []
     for name, description in descriptions().items():
         for row in list_presets(find_metric(name)):
-            preset = row.preset.removeprefix(name.replace("_", "-") + "-")
-            title = f"{description['title']} {preset}".strip()
+            title = f"{description['title']} {row.preset}".strip()
             label = f"{title}\n{description['range']}\n{description['about']}"
             is_usual = description.get("default", False) and row.preset in ("", "mini")
             for side in map(Side, row.works_with):
@@ -134,7 +136,7 @@ def offers() -> tuple[MetricChoice, ...]:
                     title=title_of_side,
                     label=label,
                     side=side,
-                    # Of a metric that may compare with either, the source is ticked alone.
+                    # Of several sides that work, only the first is ticked: the source, if it works.
                     default=is_usual and side == row.works_with[0],
                     languages=tuple(row.languages),
                 )
@@ -145,6 +147,11 @@ def offers() -> tuple[MetricChoice, ...]:
 def _first_line(scorer: type[Scorer]) -> str:
     """Returns the first line of a scorer's description."""
     return (scorer.__doc__ or "").split("\n")[0]
+
+
+def _range(scorer: type[Scorer]) -> str:
+    """Returns the range of a scorer's scores, in words."""
+    return scorer.scale or "higher is better"
 
 
 def offers_from_names(metrics: Sequence[str]) -> list[MetricChoice]:
@@ -165,7 +172,7 @@ def offers_from_names(metrics: Sequence[str]) -> list[MetricChoice]:
         choice = MetricChoice(
             spec=spec,
             title=text,
-            label=f"{text}\n{scorer.scale or 'higher is better'}\n{_first_line(scorer)}",
+            label=f"{text}\n{_range(scorer)}\n{_first_line(scorer)}",
             side=side,
             default=True,
             languages=("any",),

@@ -20,16 +20,17 @@ SCORE = "score"
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A row of a table of metrics: where its scores come from.
+    """A row of a table of metrics: where its scores come from. Exactly one of `metric`, `column`,
+    `corpus` and `why_not` is set.
 
     Attributes:
         title: name of the row.
-        metric: the metric, or None.
-        column: a column of numbers in the files, where there is no metric.
+        metric: the metric.
+        column: a column of numbers in the files; for judged segments only.
         part: the score of the metric, or a part of it.
-        falls: lower is better; the sign of the values is turned then.
-        corpus: corpus BLEU of whole systems, where there is neither metric nor column.
-        why_not: reason why the row has no scores, where it has neither metric nor column.
+        falls: whether lower is better; the sign of the values is turned then.
+        corpus: whether the scores are corpus BLEU; for judged systems only.
+        why_not: reason why the row has no scores.
     """
 
     title: str
@@ -51,8 +52,9 @@ class RowScores:
     """The scores of a row.
 
     Attributes:
-        scores: for each file a value per segment or system, None where there is none; an empty list
-            for a file that could not be scored. Empty where the row has a problem.
+        scores: for each file a value per segment or system (in `mtmetrics.probes.word_by_word` one
+            share), None where there is none; an empty list for a file that could not be scored.
+            Empty where the row has a problem.
         signatures: of the metric, for each file; empty text for a file that could not be scored.
             Empty for columns, and where the row has a problem.
         problem: reason why no file could be scored.
@@ -79,7 +81,7 @@ class MetricRuns:
         results: metric -> for each file its result on each system; judged segments count as one
             system. None for a file that it could not be run on.
         missing: metric -> number of a file -> reason why it could not be run on that one.
-        lenient: whether a row without scores has a problem, instead of ending everything.
+        lenient: whether an error becomes the problem of its row or file; otherwise it is raised.
     """
 
     files: Sequence[Judged]
@@ -88,7 +90,8 @@ class MetricRuns:
     lenient: bool
 
     def with_parts(self, entry: Entry) -> list[Entry]:
-        """The row, and one more for each part of its score."""
+        """The row, and one more for each part that its score has on the first file that it could be
+        run on."""
         if entry.metric is None:
             return [entry]
         results = [systems for systems in self.results[entry.metric] if systems]
@@ -102,7 +105,8 @@ class MetricRuns:
         """The scores of a row, or its problem.
 
         Raises:
-            InputError: there is no such column or part, unless the runs are lenient.
+            MTMetricsError: unless the runs are lenient; there is no such column or part, systems
+                have no columns, BLEU lacks a reference, or sacrebleu is not installed.
         """
         if entry.why_not is not None:
             return RowScores(entry, [], problem=entry.why_not)
@@ -132,7 +136,8 @@ class MetricRuns:
         if entry.column is not None:
             return file.column(entry.column), ""
         if entry.corpus:
-            return _corpus_bleu(file)
+            scores, signature = _corpus_bleu(file)
+            return scores, _with_preparation(signature, file)
         systems = self.results[entry.metric][number]
         return _values(file, systems, entry), systems[0].signature
 
@@ -164,10 +169,10 @@ def run_metrics(
         metrics: the metrics.
         files: judged segments, or judged systems.
         pool: loads the models.
-        lenient: whether a metric that cannot be run on a file becomes a problem of the result,
-            instead of ending everything.
-        instead: metric -> another one, which is run on the files of those language pairs that the
-            metric cannot be loaded for.
+        lenient: whether a metric that cannot be run on a file becomes a problem of the result;
+            otherwise the error is raised.
+        instead: metric -> another one, which is run on the files for which the metric cannot be
+            loaded, for whatever reason.
 
     Raises:
         InputError: there is no such metric or option, or a file lacks the references that a metric
@@ -207,7 +212,7 @@ def _scorer(spec: MetricSpec, instead: MetricSpec | None, file: Judged, pool: Mo
             scorer = instead.load(pool, file.lang_pair)
         except MTMetricsError:
             raise error from None
-    _compared(scorer, file, str(spec))
+    _checked_columns(scorer, file, str(spec))  # refuses missing references before anything is run
     return scorer
 
 
@@ -215,23 +220,28 @@ def score_together(scorers: Sequence[Scorer], file: Judged) -> list[list[MetricR
     """For each metric its result on each system of a file; judged segments count as one system."""
     outputs = {name: rows["translation"].tolist() for name, rows in file.outputs().items()}
     batch_sizes = [scorer.batch_segments for scorer in scorers]
+    # One compared text and the outputs: a rough size, since a metric may compare with two.
     batch_size = segments_per_batch(batch_sizes, 1 + len(outputs))
     streams = []
     for scorer in scorers:
-        columns = _compared(scorer, file, scorer.signature)
+        columns = _checked_columns(scorer, file, scorer.signature)
         batch = scorer.checked_batch(outputs, **columns)
         streams.append(scorer.score_batches(batch.slices(batch_size)))
-    return [[_signed(result, file) for result in systems] for systems in join_turns(streams)]
+    return [
+        [
+            dataclasses.replace(result, signature=_with_preparation(result.signature, file))
+            for result in systems
+        ]
+        for systems in join_turns(streams)
+    ]
 
 
-def _signed(result: MetricResult, file: Judged) -> MetricResult:
-    """A result whose signature says what was done to the texts of the file."""
-    if file.prepared is None:
-        return result
-    return dataclasses.replace(result, signature=with_fields(result.signature, file.prepared))
+def _with_preparation(signature: str, file: Judged) -> str:
+    """A signature that says what was done to the texts of the file."""
+    return signature if file.prepared is None else with_fields(signature, file.prepared)
 
 
-def _compared(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:
+def _checked_columns(scorer: Scorer, file: Judged, metric: str) -> dict[str, list[str]]:
     """The columns that a metric compares a file with; refused where a segment has no reference."""
     rows = next(iter(file.outputs().values()))
     columns = {name: rows[FIELD_OF_COLUMN[name]].tolist() for name in scorer.side.columns}

@@ -109,8 +109,8 @@ class OptionChoice:
         agreement: value -> the mean correlation over the files; NaN for a value that cannot be used.
         chosen: the value that was chosen.
         layers: empty, except for the option ``encoder`` when layers are tried too. Then it maps
-            each encoder to the layer at which it agrees best, or to None for the metric's default
-            layer. `agreement` is that of the encoder at this layer.
+            each encoder to the layer at which it agrees best, or to None for the layer that the
+            metric had before. `agreement` is that of the encoder at this layer.
     """
 
     option: str
@@ -219,9 +219,15 @@ def tune(
         raise InputError(
             f"{judgement_count} judged segments; at least {MIN_JUDGEMENTS} are needed to tune a metric"
         )
-    if not 2 <= folds <= judgement_count:
+    # Segments of one source are in one fold.
+    judged_sources = {
+        str(source)
+        for file, mask in zip(files, masks, strict=True)
+        for source in itertools.compress(file.sources, mask)
+    }
+    if not 2 <= folds <= len(judged_sources):
         raise InputError(
-            f"folds {folds}: must be from 2 to the number of judgements, {judgement_count}",
+            f"folds {folds}: must be from 2 to the number of judged sources, {len(judged_sources)}",
             option="folds",
         )
     search = _Search(files, pool, coefficient)
@@ -331,6 +337,7 @@ class _Search:
             agreement: dict[Value, float] = {}
             best_layers: dict[Value, Value] = {}
             for value, candidate in candidates.items():
+                # Without layers to try, `at_layers` has the key None alone.
                 layer_values = values["layer"] if tries_layers else []
                 at_layers = self._candidates(candidate, "layer", layer_values)
                 agreement_by_layer = {
@@ -354,14 +361,15 @@ class _Search:
     ) -> dict[Value, MetricSpec]:
         """Maps each value of an option to the metric with that value, and None to the unchanged
         metric."""
-        if option == "layer" and values == [ALL_LAYERS]:
+        if option == "layer" and list(values) == [ALL_LAYERS]:
             values = range(1, self._depth(metric) + 1)
         return {None: metric} | {value: metric.having(**{option: value}) for value in values}
 
     def _depth(self, metric: MetricSpec) -> int:
         """Returns the number of layers of a metric's encoder; 0 if a layer cannot be chosen, or the
         encoder cannot be loaded."""
-        # The layer, or a remapping that was fitted for it, may not suit the encoder.
+        # Without the layer, and without the models of a language pair, such as a map that was fitted
+        # for a layer: they may not suit the encoder.
         options = {name: value for name, value in metric.options if name != "layer"}
         options |= find_metric(metric.metric).scorer_class().options_without_pair(options)
         without_layer = dataclasses.replace(metric, options=tuple(options.items()))
@@ -430,7 +438,8 @@ class _Search:
 
 
 def _best(agreement: Mapping[Value, float]) -> Value:
-    """Returns the value with the highest agreement; on ties the first, the smallest change."""
+    """Returns the value with the highest agreement; on ties (to 6 decimals) the first. That is None,
+    the unchanged metric, if it is one of them."""
 
     def rank(value: Value) -> float:
         return -np.inf if np.isnan(agreement[value]) else round(agreement[value], 6)
@@ -474,7 +483,8 @@ def _held_out_scores(
         folds: number of folds.
 
     Returns:
-        For each file the (n,) scores of its segments, standardised per fold.
+        For each file the (n,) scores of its segments. Those of a fold are standardised by mean and
+        deviation of the scores that its options give to the whole file.
     """
     fold_numbers = _draw_folds(search.files, folds)
     held_out = [np.empty(len(file)) for file in search.files]
@@ -599,9 +609,10 @@ def _step_document(step: OptionChoice, coefficient: str) -> dict[str, object]:
 
 
 def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Writes the chosen options as a preset.
+    """Writes the options of the tuned metric as a preset: the chosen ones, and those that it had
+    before.
 
-    The folder has ``preset.toml``, which extends the preset of the metric by the chosen options, and
+    The folder has ``preset.toml``, which extends the preset of the metric by these options, and
     ``tuning.json``, the tuning as plain data.
 
     Args:
@@ -615,9 +626,9 @@ def write_preset(tuning: Tuning, folder: str | Path, *, overwrite: bool = False)
     spec = tuning.metric
     preset_header = extending(spec.metric, spec.preset, gain_line(tuning))
     tables: dict[str, dict[str, object]] = {}
-    metric = find_metric(spec.metric)
-    if len(metric.sides) > 1:
-        tables["score"] = {"against": metric.resolve_side(spec.preset, dict(spec.options))}
+    entry = find_metric(spec.metric)
+    if len(entry.sides) > 1:
+        tables["score"] = {"against": entry.resolve_side(spec.preset, dict(spec.options))}
     # The side is in the table [score] already; SentSim's `setting` is another name for it.
     tables["options"] = {
         name: value for name, value in tuning.tuned.options if name not in ("against", "setting")

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 # Segments that are encoded at a time: fewer than in a batch of other metrics, because the vectors of
 # several mixes are wide.
 _SLICE_SEGMENTS = 256
-# Word pieces that a network reads at a time.
-_BATCH_PIECES = 4096
+# Tokens of the longer side that a network reads at a time, padding included.
+_BATCH_TOKENS_PER_SIDE = 4096
 
 
 class _ReadTokens:
@@ -389,7 +389,8 @@ class LearnedScorer(Scorer):
 
         from mtmetrics.models.composition import SIDES
 
-        # A single text has one role. Padding gets the last role.
+        # The fields are "source" and "reference", as in `SIDES`. A single text has one role. Padding
+        # gets the last role.
         first_role, last_role = self.side.fields[0], self.side.fields[-1]
         is_behind_first = np.arange(longest) >= text_lengths[0][:, None]
         roles = np.where(is_behind_first, SIDES.index(last_role), SIDES.index(first_role))
@@ -404,10 +405,12 @@ class LearnedScorer(Scorer):
         side_lengths = np.stack(
             [tokens.lengths[compared_indices].sum(0), tokens.lengths[prediction_indices[0]]]
         )
-        width = self.network.width * len(self.network.members)
-        for pair_indices in length_batches(side_lengths.max(0).tolist(), lambda: _BATCH_PIECES):
-            compared = tokens.padded(compared_indices[:, pair_indices], width)
-            predictions = tokens.padded(prediction_indices[:, pair_indices], width)
+        mixes_width = self.network.width * len(self.network.members)
+        longer_lengths = side_lengths.max(0).tolist()
+        # The limit is a function, because elsewhere it falls when memory runs out.
+        for pair_indices in length_batches(longer_lengths, lambda: _BATCH_TOKENS_PER_SIDE):
+            compared = tokens.padded(compared_indices[:, pair_indices], mixes_width)
+            predictions = tokens.padded(prediction_indices[:, pair_indices], mixes_width)
             compared_lengths, prediction_lengths = (
                 torch.from_numpy(lengths[pair_indices]).to(self.device) for lengths in side_lengths
             )
@@ -418,11 +421,11 @@ class LearnedScorer(Scorer):
                 (compared_lengths, prediction_lengths),
             )
 
-    def _features(self, tokens: PackedTokens, text_indices: np.ndarray) -> np.ndarray | None:
+    def _features(self, packed: PackedTokens, text_indices: np.ndarray) -> np.ndarray | None:
         """Returns the (n, f) features of n pairs; None for a network without features.
 
         Args:
-            tokens: the tokens of all texts.
+            packed: the tokens of all texts.
             text_indices: as for `_predict`. It is (2, n) for a network with features, because the
                 training refuses features if both source and reference are compared.
         """
@@ -431,10 +434,10 @@ class LearnedScorer(Scorer):
             return None
         # A vector holds one mix for each member, then each layer that features are computed from.
         layers = []
-        for layer in range(len(network.feature_layers)):
-            start = (len(network.members) + layer) * network.width
-            vectors = tokens.vectors[:, start : start + network.width]
-            layers.append(dataclasses.replace(tokens, vectors=vectors))
+        for position in range(len(network.feature_layers)):
+            start = (len(network.members) + position) * network.width
+            vectors = packed.vectors[:, start : start + network.width]
+            layers.append(dataclasses.replace(packed, vectors=vectors))
         compared, predictions = text_indices
         return pair_features(network.features, layers, compared, predictions, threads=self.workers)
 
@@ -466,7 +469,8 @@ def _network_table(preset: Preset, side: Side, target: str | None) -> Table:
 def _side_of_network(
     name: str, network: "Regressor", against: str | None, wanted_side: Side
 ) -> str | None:
-    """Returns the side that a network has to compare with; None for the side that it was trained for.
+    """Returns the side that a network has to compare with; None for the only side that it was trained
+    for. (A network of several sides is then refused: the user has to choose one.)
 
     Args:
         name: name of the network, for the error.
@@ -563,6 +567,7 @@ class AttentiveScorer(LearnedScorer, WordScorer):
             for batch in self._batches(tokens, text_indices[:, filled_segments]):
                 to_predictions, to_compared = (
                     attention.cpu().numpy()
+                    # Attention comes before the roles of texts are read.
                     for attention in self.network.attentions(
                         batch.compared, batch.predictions, batch.lengths
                     )

@@ -84,13 +84,13 @@ def part_weights(
     weight 0 are left out; the weights of the others sum to 1.
 
     Args:
-        weights: a name in `WEIGHTS`, or weights by the names of the parts, such as
-            ``wmd=0.6+lm=0.1``; a part that is not named has the weight 0.
+        weights: a name in `WEIGHTS`, or weights by the names of parts and levels, such as
+            ``wmd=0.6+lm=0.1+wrd=0.7+snt=0.3``; one that is not named has the weight 0.
         combine: one or both of `LEVELS`, joined by ``+``.
         without: names in `PART_OF_MODEL`; the weights of the other parts are scaled up.
 
     Returns:
-        Weights of the parts, none if `combine` has no ``wrd``; and weights of the levels.
+        Weights of the parts, none if the level ``wrd`` does not count; and weights of the levels.
 
     Raises:
         InputError: a name is unknown, or no part is left.
@@ -169,7 +169,8 @@ class _MachineTranslations(NamedTuple):
     """Machine translations of n texts.
 
     Attributes:
-        ngrams: their packed n-grams, which are not remapped.
+        ngrams: their packed n-grams, in the role "target", which is not remapped. The variant
+            ``uscore`` has n-grams of one word.
         is_blank: (n,) mask of the blank ones.
         is_truncated: (n,) mask of those that the translator truncated.
     """
@@ -192,9 +193,10 @@ class UScore(WordScorer):
     - ``back``, only if the option `weights` gives it a weight: the negative distance between the
       source and the pseudo source (the translation, translated back). Sec. 7 leaves it to later work.
 
-    All of them, and ``wrd``, are parts of the result. A segment with a blank side gets the lowest
-    value of every part that has a weight. If only the pseudo-reference is blank, only ``pseudo`` gets
-    its lowest value; so does ``back`` if only the pseudo source is blank.
+    Those with a weight, and ``wrd``, are parts of the result; with the word level ``wmd`` always is.
+    A segment with a blank side gets the lowest value of every part that has a weight. If only the
+    pseudo-reference is blank, only ``pseudo`` gets its lowest value; so does ``back`` if only the
+    pseudo source is blank.
 
     Args:
         word_scorer: the variant ``uscore`` of XMoverScore, with the map and the language model; None
@@ -240,9 +242,9 @@ class UScore(WordScorer):
         map: str | None = loading_option(MAP_HELP)
         maps: str | None = loading_option(MAPS_HELP, usage="PATH|NAME")
         lm: str | None = loading_option(LANGUAGE_MODEL_HELP, usage="MODEL")
-        # The model is loaded only if `weights` gives the part ``back`` a weight.
         back: str | None = loading_option(
-            "translation model into the source language, which adds the part back",
+            "translation model into the source language, for the part back; used only if the option "
+            "weights gives that part a weight, such as back=0.2",
             usage="MODEL",
         )
         # The scorer of the word level takes it, so it is an option of loading.
@@ -283,8 +285,8 @@ class UScore(WordScorer):
         self.word_weights, self.level_weights = part_weights(
             settings.weights, settings.combine, without
         )
-        # For the signature. Without the word level, `without` cannot leave out its models.
-        self.without = sorted(
+        # For the signature. Without the word level, leaving out its models changes nothing.
+        self.left_out = sorted(
             name for name in without if self.word_weights or PART_OF_MODEL[name] == "snt"
         )
         self.word_scorer = word_scorer
@@ -308,10 +310,12 @@ class UScore(WordScorer):
         # The level "wrd" needs no model of its own: its parts do.
         for name in (*self.word_weights, *self.level_weights):
             if name in model_of_part and model_of_part[name] is None:
+                advice = "leave out the model by name (without=)"
+                if name == "wmd":
+                    advice = "leave out the word level (combine='snt')"
                 raise InputError(
-                    f"the model of the part {name!r} is missing; pass it, or leave out the model by "
-                    "name (without=)",
-                    mentions=["without="],
+                    f"the model of the part {name!r} is missing; pass it, or {advice}",
+                    mentions=["without=", "combine='snt'"],
                 )
         if word_scorer is not None and word_scorer.settings.variant != "uscore":
             raise InputError(
@@ -419,7 +423,7 @@ class UScore(WordScorer):
         """Meaning of the values in the cells of alignments: costs.
 
         Raises:
-            InputError: there is no word level.
+            InputError: there is no scorer of the word level.
         """
         return self._required_word_scorer().cells
 
@@ -492,7 +496,7 @@ class UScore(WordScorer):
         fields: dict[str, object] = {
             "parts": "+".join(self.level_weights),
             "weights": self.settings.weights,
-            "without": "+".join(self.without) or None,
+            "without": "+".join(self.left_out) or None,
         }
         if self.word_scorer is not None and self.word_weights:
             fields |= self._word_fields(self.word_scorer)
@@ -591,11 +595,17 @@ def _refuse_missing_models(missing: Sequence[str], preset: Preset, target: str |
         return
     labels = [f"{name} ({target})" if name == "language_model" else name for name in missing]
     without = f"without={'+'.join(missing)!r}"
+    if missing == ["back_translation"]:
+        advice = "pass one (back=MODEL)"
+    else:
+        advice = (
+            "'mtmetrics train uscore' makes a preset that does, from text of both languages; or pass "
+            f"{without}"
+        )
     raise ArtifactError(
-        f"preset {preset.name}: names no model for {' and '.join(labels)}; 'mtmetrics train "
-        f"uscore' makes a preset that does, from text of both languages; or pass {without}",
+        f"preset {preset.name}: names no model for {' and '.join(labels)}; {advice}",
         option="preset",
-        mentions=[without],
+        mentions=[without, "back=MODEL"],
     )
 
 
@@ -620,7 +630,7 @@ def _load_word_scorer(
 ) -> XMoverScore:
     """Loads the scorer of the word level."""
     score_table = preset.settings.get("score", {})
-    encoder = models.encoder(**encoder_table(preset, None, None))
+    encoder = models.encoder(**encoder_table(preset, encoder=None, layer=None))
     # XMoverScore calls the masses of n-grams weights; here weights are those of the parts.
     masses = choice("masses", score_table.get("masses", "uniform"), ("uniform", "norm"))
     remapping = load_remapping(

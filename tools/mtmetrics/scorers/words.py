@@ -26,10 +26,11 @@ PIECES_HELP = (
 
 
 class WordScorer(Scorer):
-    """A metric that aligns words with some or all of its settings.
+    """A metric that aligns words, at least with some of its settings.
 
     A cell of an alignment belongs to a word of one text and a word of the other. `cells` says whether
-    the values in the cells are costs, cosines or attention.
+    the values in the cells are costs, cosines or attention. A metric that finds words at fault without
+    an alignment overrides `can_blame` and `blame`; its `faults` raises an InputError.
     """
 
     @property
@@ -49,17 +50,18 @@ class WordScorer(Scorer):
     def evidence(
         self, predictions: list[str], alignments: Sequence[Alignment]
     ) -> list[list[Evidence]]:
-        """Returns for each translation what each part of the score holds against its words. Without
-        an override only the alignment counts."""
+        """Returns for each translation the evidence against its words, one item per part of the score.
+        Without an override the only item is the alignment."""
         return [[match_evidence(alignment)] for alignment in alignments]
 
     @property
     def can_align(self) -> bool:
         """Whether the metric aligns words with its current settings."""
         try:
-            return bool(self.cells)
+            _ = self.cells  # raises if the metric aligns no words
         except InputError:
             return False
+        return True
 
     @property
     def can_blame(self) -> bool:
@@ -112,9 +114,10 @@ class WordScorer(Scorer):
 
         Returns:
             For each translation all its words in reading order, each with a severity (0 to 1) and a
-            share of the loss in score that is due to words (the shares sum to 1). The loss of a word
-            is the cost of its matches plus, with a language model, its negative log-likelihood,
-            weighted as in the score. A loss in the similarity of sentence vectors belongs to no word.
+            share of the loss in score that is due to words (the shares sum to 1, or all are 0). The
+            loss of a word is the cost of its matches, or what its nearest cosine lacks to 1, plus,
+            with a language model, its negative log-likelihood, weighted as in the score. A loss in
+            the similarity of sentence vectors belongs to no word.
 
         Raises:
             InputError: the columns differ in length; the metric aligns no words with its current
@@ -178,6 +181,7 @@ class WordScorer(Scorer):
         if not self.can_align:
             if not self.can_blame:
                 return nothing, nothing
+            # A subclass may find faults without an alignment.
             return nothing, self.blame(predictions, sources=sources, references=references)
         alignments = self.align(predictions, sources=sources, references=references)
         return alignments, self.faults(predictions, alignments) if self.can_blame else nothing

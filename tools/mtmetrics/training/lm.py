@@ -53,17 +53,24 @@ def train_lm(
     another, and positions begin at zero with each, exactly as when a sentence is scored alone.
 
     Args:
-        run: see `mtmetrics.training.run`, as for `config`.
+        run: the folder, the seed and the device, see `mtmetrics.training.run`.
         mono: monolingual files, see `corpus.read_lines`.
         parallel: parallel files of which one side is used, see `corpus.read_pairs`.
         side: that side, ``"source"`` or ``"target"``.
-        exclude: origins to leave out.
-        weights: how often the sentences of an origin occur per epoch (1 if not named).
+        exclude: origins to leave out, see `corpus.origin_matches`.
+        weights: origin, or pattern of origins -> how often its sentences occur per epoch, see
+            `corpus.number_for`; 1 for all others.
+        config: the options of the training.
     """
     weights = weights or {}
     choice("side", side, ("source", "target"))
     files = {"mono": [corpus.parse_ranges(spec)[0] for spec in mono], "parallel": parallel}
-    run.open(config, files, mono=list(mono), side=side, exclude=sorted(exclude), weights=weights)
+    # Files are known by their content, so a moved one belongs to the same training.
+    mono_names = [
+        Path(path).name + spec.removeprefix(path)
+        for spec, path in zip(mono, files["mono"], strict=True)
+    ]
+    run.open(config, files, mono=mono_names, side=side, exclude=sorted(exclude), weights=weights)
     sentences, counts = _read(mono, parallel, side, exclude)
     train, held = _split(sentences, config.held_back, run.seed)
     log.info("%d sentences for training, %d held back", len(train), len(held))
@@ -86,13 +93,7 @@ def train_lm(
     result = perplexity(trainer.model, packed_held, sum(len(text) for text in held))
     log.info("held back: %s", result)
     trainer.model.config.use_cache = True
-    # The record names files without their folders, but with their ranges.
-    mono_names = [
-        Path(path).name + spec.removeprefix(path)
-        for spec, path in zip(mono, files["mono"], strict=True)
-    ]
     record = {
-        "mono": mono_names,
         "data": counts.as_dict(),
         "sentences": {
             "train": len(train),
@@ -114,7 +115,8 @@ def _read(
     side: str,
     exclude: Sequence[str],
 ) -> tuple[list[tuple[str, str]], corpus.Counts]:
-    """Reads the distinct sentences with their origins, sorted; and the counts of rows.
+    """Reads the distinct sentences with their origins, sorted; and counts the lines that are used and
+    left out.
 
     Args:
         mono: monolingual files.
@@ -146,14 +148,14 @@ def _split(
     held_back: int,
     seed: int,
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Splits sentences into those to train on, with their origins, and `held_back` held-back texts,
-    which share no `corpus.text_key` with them."""
-    if held_back >= len(sentences):
-        raise InputError(
-            f"{len(sentences)} sentences are too few to hold back {held_back}; lower --held-back"
-        )
+    """Splits sentences into those to train on, with their origins, and `held_back` others, which share
+    no `corpus.text_key` with them."""
     keys = [corpus.text_key(text) for text, _ in sentences]
     shuffled_keys = sorted(set(keys))
+    if held_back >= len(shuffled_keys):
+        raise InputError(
+            f"{len(shuffled_keys)} sentences are too few to hold back {held_back}; lower --held-back"
+        )
     random.Random(seed).shuffle(shuffled_keys)
     held_keys = set(shuffled_keys[:held_back])
     train: list[tuple[str, str]] = []
@@ -185,7 +187,8 @@ class PackedTexts(NamedTuple):
 def pack(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], context: int) -> PackedTexts:
     """Fills rows of `context` tokens with ``<s> text </s>``, first fit among the latest open rows.
 
-    Texts longer than a row are cut. The model tells the texts of a row apart by their positions.
+    Texts longer than a row are cut. No text of a row sees another: without an attention mask and a
+    cache of keys, `transformers` finds the begin of each where the positions begin again at 0.
     """
     from datasets import Dataset
 
@@ -245,6 +248,7 @@ def _trainer(
     )
     return Trainer(
         model=model,
+        # The optimiser has learning rates of its own, so the one of these settings is not used.
         args=trainer_settings(run, config, config.matrix_lr, rows_per_step=config.rows_per_step),
         train_dataset=train.rows,
         eval_dataset=held.rows,
@@ -290,6 +294,7 @@ class MuonAdamW(Optimizer):
                 betas=(0.9, 0.98),
             ),
         ]
+        # The groups are those of the parts, not copies, so a schedule changes both.
         super().__init__([group for part in self.parts for group in part.param_groups], {})
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
@@ -312,9 +317,9 @@ def perplexity(model: "PreTrainedModel", texts: PackedTexts, characters: int) ->
     """Perplexity per token (the end of a text counts) and bits per character, in float32.
 
     Args:
-        model: the language model.
+        model: the language model; it is in float32 and in evaluation mode afterwards.
         texts: packed texts.
-        characters: number of characters of the texts.
+        characters: number of characters of the texts, before any was cut.
     """
     model = model.float().eval()
     total_loss, tokens = 0.0, 0

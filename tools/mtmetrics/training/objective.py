@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerFast
 
 # The tokens of n texts as a `transformers` encoder reads them, (n, t) each: `input_ids`,
-# `attention_mask` and, except for the teacher, `token_type_ids`. What a tokenizer returns besides may be
-# there, too.
+# `attention_mask` and, except for the teacher, `token_type_ids`; of sentence pairs `special_tokens_mask`,
+# too, which is 1 at special tokens and at padding. What a tokenizer returns besides may be there.
 TokenIds = Mapping[str, Tensor]
 # The arguments of `Distillation.forward`.
 Batch = dict[str, TokenIds | Tensor]
@@ -367,18 +367,20 @@ class Distillation(nn.Module):
     3. It keeps each output token of the student where it was when the training began: 1 - cosine
        (`_OUTPUT_START_WEIGHT`).
     4. It drives apart each untranslated token of a copy and the nearest token of the source, and the
-       mean vectors of both texts: the cosine above `_UNRELATED_COSINE` (`_COPY_WEIGHT`). The term of
-       the mean vectors is multiplied by the share of untranslated tokens.
+       mean vectors of both texts: the part of the cosine that exceeds `_UNRELATED_COSINE`
+       (`_COPY_WEIGHT`). The term of the mean vectors is multiplied by the share of untranslated tokens.
 
     Args:
-        student: an encoder, cut off at its last layer.
-        teacher: the frozen original, cut off at the layer that teaches. Its weights are not part of
-            this module's state.
-        config: weights of the parts, temperature of the InfoNCE losses, and the highest number of goals of
-            a batch that part 4 takes, evenly spaced. Each source token is compared only with those of
-            other sentences.
-        start: a copy of the student, which stays as it is when the training begins. Its weights are
-            not part of this module's state. Only for batches of outputs.
+        student: the encoder to train, which began with the lowest layers of a larger one (the
+            original).
+        teacher: the original, frozen, cut off at the layer whose vectors are taught. Its weights are
+            not part of this module's state.
+        config: the options of the training. `english_weight` and `distance_weight` are the weights of
+            parts 1 and 3, `temperature` that of the InfoNCE losses. `negatives` is the highest number
+            of goals that part 4 takes, evenly spaced over the batch; each source token is compared
+            only with the goals of other sentences.
+        start: a copy of the student as it is when the training begins. Its weights are not part of
+            this module's state. Needed for batches of outputs; None if there are none.
     """
 
     def __init__(
@@ -396,8 +398,8 @@ class Distillation(nn.Module):
         # Not `config`, by which a trainer looks for the configuration of a `transformers` model.
         self.settings = config
         width = student.config.hidden_size
-        # Running mean of the teacher's vectors, and the number of batches in it. Checkpoints hold both
-        # under these names.
+        # Running mean of the teacher's vectors, and the number of batches in it, for `_goals`.
+        # Checkpoints hold both under these names; the artifact has neither.
         self.target_mean = nn.Buffer(torch.zeros(width))
         self.batches = nn.Buffer(torch.zeros((), dtype=torch.int64))
 
@@ -428,10 +430,10 @@ class Distillation(nn.Module):
         """
         if reference is not None:
             labels = self._reference_similarity(reference, target, teacher_ids)
-            source_tokens = encode(self.student, source)
+            sources = encode(self.student, source)
             copies = encode(self.student, copy)
-            loss = self._output_loss(source_tokens, target, labels)
-            loss = loss + _COPY_WEIGHT * copy_loss(source_tokens, copies, is_untranslated)
+            loss = self._output_loss(sources, target, labels)
+            loss = loss + _COPY_WEIGHT * copy_loss(sources, copies, is_untranslated)
             return {"loss": loss}
         goals = self._goals(teacher_ids, target["attention_mask"])
         english = encode(self.student, target)
@@ -473,7 +475,7 @@ class Distillation(nn.Module):
         with torch.no_grad():
             outputs = self._teach(output_ids, output["attention_mask"])
             references = self._teach(reference["input_ids"], reference["attention_mask"])
-            # All texts of the batch are in one language. Its mean vector says nothing about meaning.
+            # Outputs and references are in one language. Their mean vector says nothing about meaning.
             vectors = [tokens.vectors[tokens.mask] for tokens in (outputs, references)]
             mean = torch.cat(vectors).mean(0)
             return token_similarity(references.minus(mean), outputs.minus(mean))
@@ -529,7 +531,7 @@ class Distillation(nn.Module):
             shares_text: (n, n) bool, see `forward`.
 
         Returns:
-            (n, s, k) cosines with k goals, at most `negatives`; `_NO_CANDIDATE` for a goal of the same
+            (n, s, k) cosines with k goals, at most `settings.negatives`; `_NO_CANDIDATE` for a goal of the same
             pair, or of a pair that shares a text with it.
         """
         goal_pairs, _ = content.nonzero(as_tuple=True)
@@ -589,9 +591,9 @@ def token_similarity(source: Tokens, target: Tokens) -> Tensor:
         (n,) similarities, -1 to 1.
     """
     source_cosines, target_cosines = nearest_cosines(source.units(), target.units())
-    source_mean = (source_cosines * source.mask).sum(1) / source.mask.sum(1)
-    target_mean = (target_cosines * target.mask).sum(1) / target.mask.sum(1)
-    return (source_mean + target_mean) / 2
+    source_similarity = (source_cosines * source.mask).sum(1) / source.mask.sum(1)
+    target_similarity = (target_cosines * target.mask).sum(1) / target.mask.sum(1)
+    return (source_similarity + target_similarity) / 2
 
 
 def copy_loss(source: Tokens, copies: Tokens, is_untranslated: Tensor) -> Tensor:
@@ -629,7 +631,7 @@ def symmetric_loss(similarities: Tensor, shares_text: Tensor) -> Tensor:
             negatives of each other. False on the diagonal.
     """
     similarities = similarities.float().masked_fill(shares_text, _NO_CANDIDATE)
-    labels = torch.arange(len(similarities), device=similarities.device)
-    over_rows = functional.cross_entropy(similarities, labels)
-    over_columns = functional.cross_entropy(similarities.T, labels)
+    answers = torch.arange(len(similarities), device=similarities.device)
+    over_rows = functional.cross_entropy(similarities, answers)
+    over_columns = functional.cross_entropy(similarities.T, answers)
     return (over_rows + over_columns) / 2

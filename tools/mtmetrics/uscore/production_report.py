@@ -252,7 +252,7 @@ def _columns(production: Production, final: UScore, segments: Judged) -> dict[st
             columns[f"part {name}"] = values
     levels = "+".join(final.level_weights)
     for weights in WEIGHTS:
-        word_weights, level_weights = part_weights(weights, levels, final.without)
+        word_weights, level_weights = part_weights(weights, levels, final.left_out)
         if word_weights:
             parts = {**parts, "wrd": weighted_sum(parts, word_weights)}
             columns[f"wrd, {weights}"] = parts["wrd"]
