@@ -22,6 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(Path("text.txt"), "\n".join(TEXTS) + "\n")
     rows = [
         {"lp": "de-en", "source": text, "reference": word, "translation": word[:number], "human": h}
+        | {"bars": h + number}
         for number, (text, word, h) in enumerate(zip(TEXTS, WORDS, HUMAN, strict=True), 4)
     ]
     write_jsonl(Path("judged.jsonl"), rows)
@@ -56,6 +57,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--parts=sss,bertscore --steps 2 --out OUT.svg",
             "evaluate --draw weights --metric sentsim:mini --against reference --lp de-en --data "
             "judged.jsonl --weigh sss,bertscore --steps 2 --plot OUT.svg",
+            None,
+        ),
+        (
+            # A value that is the name of a picture, too.
+            "plot bars --column bars --data judged.jsonl --out OUT.svg",
+            "evaluate --draw bars --column bars --data judged.jsonl --plot OUT.svg",
             None,
         ),
     ],

@@ -159,6 +159,16 @@ def test_parquet_in_and_out(score: Score) -> None:
     )
 
 
+def test_parquet_says_that_there_is_no_mean(mtmetrics: Score) -> None:
+    write(Path("copies.tsv"), "Der Hund schläft heute nicht.\tDer Hund schläft heute nicht.\n")
+    call = ["--metric", "source_length", "--lp", "de-en", "--degenerate", "null"]
+    code, _, err = mtmetrics("score", *call, "--out", "scores.parquet", "copies.tsv")
+    assert code == 0, err
+    metadata = parquet.read_metadata("scores.parquet").metadata[b"mtmetrics"]
+    summary = json.loads(metadata, parse_constant=pytest.fail)[0]
+    assert summary["mean_score"] is None
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [

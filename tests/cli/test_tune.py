@@ -254,7 +254,7 @@ def test_a_plugin_is_tuned_without_a_preset(no_plugins, mtmetrics, rows) -> None
         ),
         (["--try", "layer=one"], "'layer=one' cannot be used; a whole number is needed"),
         (["--try", "layers=1"], "xmoverscore has no option 'layers'"),
-        (["--folds", "1"], "folds 1: must be from 2 to the number of judgements, 80"),
+        (["--folds", "1"], "folds 1: must be from 2 to the number of judged sources, 40"),
         (["--tune", "no/where/tuned"], "there is no folder no/where"),
         (["--tune", __file__, "--overwrite"], "test_tune.py: is a file; a folder is needed"),
         (["--metric", "chrf"], "one metric is tuned at a time"),

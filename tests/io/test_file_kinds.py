@@ -81,6 +81,17 @@ NO_PLAIN_TEXT = {
     "utf16.ru": ("Дом стоит.\nСобака спит\n".encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8"),
     "utf16.ne": ("किताब यहाँ छ।\nकिताब\n".encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),
     "utf16.ja": ("これは本です 。\nはい\n".encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8"),
+    # Readers of text unpack by themselves, programs and readers of Parquet do not.
+    "rows.parquet.gz": (
+        gzip.compress(parquet_bytes()),
+        "unpack it, and pass it alone, without -s, -t and -r, as FILE with named columns: mtmetrics "
+        "score {folder}/rows.parquet",
+    ),
+    "utf16.en.gz": (
+        gzip.compress(LINES.encode("utf-16")),
+        "unpack it, and convert it to UTF-8: iconv -f UTF-16 -t UTF-8 {folder}/utf16.en",
+    ),
+    "news.sgm.xz": (lzma.compress(SGM.encode()), "/p' {folder}/news.sgm"),
     "zipped.zst": (b"\x28\xb5\x2f\xfd" + bytes(9), "zstd -d"),
 }
 

@@ -184,3 +184,22 @@ def test_unusual_segments_are_noted() -> None:
         [MetricSpec("chrf")], [segments(reference=["", *PREDICTIONS[1:]])], ModelPool()
     )
     assert run.notes() == ["f.jsonl: chrf: of 4 segments: 1 blank (floor score; segment 1)"]
+
+
+def test_corpus_bleu_of_detokenised_texts_is_signed() -> None:
+    columns = {
+        "source": ["das Haus ."],
+        "translation": ["the house is small ."],
+        "reference": ["the house is small ."],
+        "system": ["A"],
+        "human": [1.0],
+    }
+    systems = Judged.of("f", "de-en", columns, level="system")
+    signatures = []
+    for file in (systems, systems.detokenised()):
+        row = run_metrics([], [file], ModelPool()).scored(Entry("BLEU", corpus=True))
+        assert row.scores == [[pytest.approx(1)]]
+        signatures += row.signatures
+    plain, running = signatures
+    assert running.replace("|detok:moses|v:", "|v:") == plain
+    assert running != plain

@@ -288,6 +288,8 @@ def test_a_missing_model_is_an_error(words: XMoverScore, encoder: TokenEncoder) 
     ]:
         with pytest.raises(InputError, match=f"the model of the part '{part}' is missing"):
             UScore(arguments[0], translator=arguments[1], combine=arguments[2])
+    with pytest.raises(InputError, match=r"'wmd' is missing; .* the word level \(combine='snt'\)"):
+        UScore(sentence_encoder=encoder.means())
     with pytest.raises(InputError, match="variant 'uscore' is needed, not 'acl20'"):
         UScore(XMoverScore(encoder), combine="wrd", without=["translation", "language_model"])
 

@@ -1,6 +1,7 @@
 """Training a language model: it learns, packed texts do not see each other, and its folder is
 loadable."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,11 @@ def test_what_cannot_be_used_is_refused(
             Run(tmp_path / "toy"), [f"{toy_lines}:{spec}" for spec in lines], config=TINY, **options
         )
     assert not (tmp_path / "toy").exists()
+
+
+def test_sentences_that_differ_in_case_alone_are_one_that_is_held_back(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the tree\nThe tree\nTHE TREE\na book\n", "utf-8")
+    config = dataclasses.replace(TINY, held_back=2)
+    with pytest.raises(InputError, match="^2 sentences are too few to hold back 2"):
+        train_lm(Run(tmp_path / "toy"), [str(text)], config=config)

@@ -101,8 +101,8 @@ def system_and_segment(row: Row, number_column: str | None) -> tuple[str, int | 
 
 
 # Names that other tools give to the column that numbers the segments, in lower case and without
-# punctuation, the preferred ones first. The index of a pandas table is called index, in Parquet __index_level_0__. In CSV its
-# column has no name, and is called column1 when it is read.
+# punctuation, the preferred ones first. The index of a pandas table is called index, in Parquet
+# __index_level_0__. In CSV its column has no name, and is called column1 when it is read.
 _SEGMENT_NAMES = (
     "segmentid segmentnumber segmentindex segmentnr segid seg segnr segnum segidx segindex "
     "globalsegid sentenceid sentid sentence sent line linenumber lineno row rowid index "

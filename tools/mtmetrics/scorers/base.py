@@ -613,8 +613,8 @@ class Scorer(abc.ABC):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Describes the scorer for pickles: the call that loads it again, and `floor_degenerate`,
-        which may have been set after loading. Unpickling loads the models again. A scorer without an origin is
-        pickled with its objects, which fails if these are loaded models."""
+        which may have been set after loading. Unpickling loads the models again. A scorer without an
+        origin is pickled with its objects, which fails if these are loaded models."""
         if self.origin is None:
             return super().__reduce_ex__(protocol)
         function, arguments = self._reload_call(self.origin)
