@@ -242,9 +242,8 @@ def _with_english_type(network: "BertModel") -> "BertModel":
     norm = embeddings.word_embeddings.weight.norm(dim=1).mean()
     usual = embeddings.token_type_embeddings.weight.detach()[0]
     moved = usual + _ENGLISH_SHIFT * norm * functional.normalize(direction, dim=0)
-    embeddings.token_type_embeddings = torch.nn.Embedding.from_pretrained(
-        torch.stack([usual, moved]), freeze=False
-    )
+    embeddings.token_type_embeddings = torch.nn.Embedding(2, width)
+    embeddings.token_type_embeddings.weight = torch.nn.Parameter(torch.stack([usual, moved]))
     network.config.type_vocab_size = 2
     return network
 
