@@ -159,7 +159,10 @@ def test_parquet_in_and_out(score: Score) -> None:
     )
 
 
-def test_parquet_says_that_there_is_no_mean(mtmetrics: Score) -> None:
+def test_parquet_says_that_there_is_no_mean(
+    mtmetrics: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     write(Path("copies.tsv"), "Der Hund schläft heute nicht.\tDer Hund schläft heute nicht.\n")
     call = ["--metric", "source_length", "--lp", "de-en", "--degenerate", "null"]
     code, _, err = mtmetrics("score", *call, "--out", "scores.parquet", "copies.tsv")
