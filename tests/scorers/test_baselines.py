@@ -10,6 +10,7 @@ import pytest
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.language_model import LanguageModel
 from mtmetrics.models.pool import ModelPool
+from mtmetrics.scorers.baselines import corpus_bleu
 from mtmetrics.scorers.registry import load_scorer
 
 SOURCES = ["das haus", "ich sehe die katze", "nein"]
@@ -89,6 +90,17 @@ def test_sentence_bleu_by_hand() -> None:
     ).system == pytest.approx(expected)
     # Effective order: a text of two words has no trigrams, and is not 0 for it.
     assert load_scorer("sentbleu").score(["a b"], references=["a b"]).system == pytest.approx(1.0)
+
+
+def test_bleu_without_effective_order_is_scored_without_advice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scorer = load_scorer("sentbleu", effective_order=False)
+    # Fewer than four tokens: there are no four-grams.
+    segments = scorer.score(["a b c", "a b c d"], references=["a b c", "a b c d"]).segments
+    assert segments == pytest.approx([0.0, 1.0])
+    corpus_bleu(["a b c d"], ["a b c d"], "de-en")
+    assert "effective_order" not in caplog.text
 
 
 def test_sentence_bleu_takes_the_tokeniser_of_the_target_language() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import both, write_jsonl
+from helpers import both, write_jsonl, write_preset
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.layout import source_tree
@@ -133,6 +133,28 @@ def test_errors_are_those_of_networks_that_look_for_them(checkpoints: Path) -> N
         load_scorer("comet", "regression").errors(TEXTS, **both(BOTH))
     with pytest.raises(InputError, match="alignments: this metric compares whole texts"):
         scorer.align(TEXTS, sources=SOURCES)
+
+
+def test_errors_refuse_several_references(checkpoints: Path) -> None:
+    scorer = load_scorer("comet", "xcomet")
+    columns = {"sources": SOURCES[:1], "references": [[REFERENCES[0], "x"]]}
+    for find in (scorer.errors, scorer.blame):
+        with pytest.raises(InputError, match=r"references\[0\]"):
+            find(TEXTS[:1], **columns)
+
+
+def test_a_preset_says_which_side_its_checkpoint_compares_with(
+    checkpoints: Path, tmp_path: Path
+) -> None:
+    model = f'[comet]\nmodel = "{checkpoints / "xcomet"}"\n'
+    preset = write_preset(tmp_path, f'{model}[score]\nagainst = "source"\n')
+    scorer = load_scorer("comet", preset)
+    assert (scorer.side, "|against:source|" in scorer.signature) == ("source", True)
+    result = scorer.score(TEXTS, sources=SOURCES)
+    wanted = load_scorer("comet", "xcomet", against="source").score(TEXTS, sources=SOURCES)
+    np.testing.assert_array_equal(result.segments, wanted.segments)
+    with pytest.raises(InputError, match="compares with the source only"):
+        load_scorer("comet", preset, against="both")
 
 
 def test_words_of_errors_are_at_fault(checkpoints: Path, mtmetrics, tmp_path: Path) -> None:

@@ -99,6 +99,24 @@ def test_weights_of_the_two_parts(encoder: TokenEncoder) -> None:
             SentSim(encoder, sentences, against="reference", combine=parts, **weights)
 
 
+@pytest.mark.parametrize("normalize", ["batch", "fixed"])
+def test_weights_belong_to_the_names_of_precomputed_parts(
+    encoder: TokenEncoder, normalize: str
+) -> None:
+    scorer = SentSim(
+        encoder,
+        encoder.means(),
+        {"sss": (0.0, 1.0), "bertscore": (0.0, 1.0)},
+        against="source",
+        normalize=normalize,
+        w1=0.2,
+        w2=0.8,
+    )
+    parts = {"sss": np.array([0.1, 0.9, 0.5]), "bertscore": np.array([0.8, 0.3, 0.4])}
+    turned = dict(reversed(parts.items()))
+    assert scorer.combine_parts(turned) == pytest.approx(scorer.combine_parts(parts))
+
+
 def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Path) -> None:
     models = f'words = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
     tables = f"[src-mt]\n{models}[mt-refs.en]\n{models}layer = 2\n[mt-ref]\n{models}layer = 1\n"
@@ -128,6 +146,16 @@ def test_sentsim_chooses_its_models_by_language(tmp_path: Path, tiny_encoder: Pa
     assert load_scorer("sentsim", preset=only, lang_pair="de-en").side == "reference"
     with pytest.raises(ArtifactError, match=r"names no model 'words' in its \[mt-ref\] table"):
         load_scorer("sentsim", preset=only, lang_pair="en-de")
+
+
+def test_bounds_of_a_language_that_a_preset_names_by_another_code(
+    tmp_path: Path, tiny_encoder: Path
+) -> None:
+    models = f'words = "{tiny_encoder}"\nsentences = "{tiny_encoder}"\n'
+    bounds = '[bounds."mt-refs.eng"]\nsss = [0.0, 1.0]\nbertscore = [0.0, 0.5]\n'
+    preset = write_preset(tmp_path, f"[mt-refs.eng]\n{models}{bounds}")
+    scorer = load_scorer("sentsim", preset=preset, lang_pair="de-en", normalize="fixed")
+    assert "|norm:fixed(0:1,0:0.5)|" in scorer.signature
 
 
 def test_sentsim_presets(tmp_path: Path, tiny_encoder: Path) -> None:

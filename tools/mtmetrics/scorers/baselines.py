@@ -150,7 +150,7 @@ class Overlap(Baseline):
                 f"{self.metric} for {self.lang_pair}: {' '.join(str(error).split())}"
             ) from error
         # sacrebleu has a signature only after its first score.
-        self.sacrebleu_metric.sentence_score("", [""])
+        self.sacrebleu_metric.corpus_score([""], [[""]])
 
     def sacrebleu_arguments(self) -> dict[str, Any]:
         """Returns the keywords of the class of sacrebleu."""
@@ -170,14 +170,15 @@ class Overlap(Baseline):
         return signature(metric, fields | {"sacrebleu": version, "system": system})
 
     def score_segment(self, compared: str, prediction: str) -> float:
-        return (
-            self.scale_factor * self.sacrebleu_metric.sentence_score(prediction, [compared]).score
-        )
+        # The corpus score of one segment is its sentence score. But `sentence_score` logs a warning
+        # for each segment if the user switches effective order off.
+        score = self.sacrebleu_metric.corpus_score([prediction], [[compared]]).score
+        return self.scale_factor * score
 
 
 class SentBLEU(Overlap):
-    """Sentence BLEU. Without effective order, most texts of fewer than four words score 0, or almost
-    0 because of smoothing."""
+    """Sentence BLEU. Without effective order, a translation of fewer than four tokens scores 0, even
+    if it equals the reference."""
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Settings(BaseSettings):
@@ -256,14 +257,16 @@ class TER(Overlap):
 
 
 class Fluency(Scorer):
-    """The language-model term of XMoverScore alone: the log-likelihood of the translation, at most
-    0, per token or as `LanguageModel` normalises it.
+    """The score of XMoverScore's language model alone: the mean log-likelihood per token of the
+    translation, at most 0. With another `length_power` of the preset it is no mean, see
+    `LanguageModel`.
 
     The source changes no score, except that a segment with a blank side gets the score
     `LanguageModel.floor`.
 
     Args:
         language_model: a language model of the target language.
+        settings: all options as one object, which replaces `options`.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -290,7 +293,8 @@ class Fluency(Scorer):
     def read_checked_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """Reads a preset of XMoverScore. Only its language models are used."""
+        """Reads a preset of XMoverScore. Only its language models are used. No option of fluency
+        chooses the preset, so `options` is not read."""
         opened_preset = XMoverScore.read_checked_preset(
             preset, {}, local_files_only=local_files_only
         )
@@ -320,6 +324,6 @@ class Fluency(Scorer):
         # One call for all systems, so that a text that several of them share is scored once.
         texts = [text for predictions in batch.predictions for text in predictions]
         log_likelihoods, _, is_truncated = self.language_model.score(texts)
-        no_row = np.zeros(len(texts), dtype=bool)
-        scores = PartScores(log_likelihoods, {}, is_truncated, empty=no_row)
+        none_empty = np.zeros(len(texts), dtype=bool)
+        scores = PartScores(log_likelihoods, {}, is_truncated, empty=none_empty)
         return scores.split(len(batch.systems))

@@ -51,11 +51,14 @@ class BERTR(WordScorer):
     Args:
         encoder: the encoder, loaded with the layer to use.
         remapping: linear map for the vectors of the sources; only for a comparison with the source.
-        **options: fields of `BERTR.Settings`; and `against`, the side to compare with:
-            ``"reference"`` (the default) or ``"source"``.
+        settings: all options as one object, which replaces `options`.
+        **options: fields of `BERTR.Settings`, except for those that `from_preset` loads (`encoder`,
+            `layer`, `map` and `maps`); and `against`, the side to compare with: ``"reference"`` (the
+            default) or ``"source"``.
 
     Raises:
-        InputError: a setting is unknown or impossible.
+        InputError: a setting is unknown or impossible; or the map is for vectors of another width,
+            or comes with a comparison with references.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)

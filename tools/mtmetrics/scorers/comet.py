@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import as_texts
 from mtmetrics.errors import InputError
 from mtmetrics.matching.plan import Alignment, Cells, greedy_plan
 from mtmetrics.matching.word_errors import Evidence, Fault, word_faults
@@ -23,28 +24,34 @@ from mtmetrics.scorers.side import Column, Side
 from mtmetrics.scorers.signature import model_name
 from mtmetrics.scorers.words import WordScorer
 
-_NAMES: dict[Column, str] = {"sources": "src", "references": "ref"}
-# Of words at fault: in the middle of the levels that are shown as doubtful and as wrong, and the
-# highest.
+# Name of a column -> the role of its texts in `mtmetrics.models.comet_network`.
+_ROLES: dict[Column, str] = {"sources": "src", "references": "ref"}
+# Severity of an error -> severity of its words (0 to 1): the middle of the range that is shown as
+# doubtful, the middle of the range that is shown as wrong (see
+# `mtmetrics.matching.word_errors.LEVELS`), and the highest value.
 _SEVERITIES = {"minor": 0.6, "major": 0.85, "critical": 1.0}
 
 
 class CometScore(WordScorer):
-    """How a checkpoint of COMET, trained by others on judgements, would have people judge a
-    translation.
+    """The score of a published checkpoint of COMET, which was trained to predict judgements by
+    people.
 
-    What such checkpoints compute is in `mtmetrics.models.comet_network`. A segment with a blank
-    side gets the floor that the conversion recorded: 0, or -2 for checkpoints of 2020 and 2021,
-    whose scores are standardised. Parts, where texts are read as one sequence: ``src``, ``ref`` and
-    ``unified``, the scores of the inputs; of XCOMET also ``mqm``, that of the errors that it found.
+    The formulas are in `mtmetrics.models.comet_network`. A segment with a blank side gets the floor
+    that the conversion recorded: 0, or -2 for checkpoints of 2020 and 2021, whose scores are
+    standardised.
+
+    Only checkpoints that read several texts as one sequence have parts: ``src``, ``ref`` and
+    ``unified``, the scores with the source, with the reference and with both. XCOMET also has
+    ``mqm``, which is computed from the errors that it found.
 
     Args:
         model: the checkpoint.
-        **options: `against`, what to compare with, where the checkpoint has the choice; by default
-            source and reference.
+        settings: all options as one object, which replaces `options`.
+        **options: `against`, the side to compare with: one of the sides of the checkpoint. The
+            default is the first of them: both source and reference, if the checkpoint reads both.
 
     Raises:
-        InputError: it cannot compare with that.
+        InputError: the checkpoint cannot compare with that side.
     """
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,20 +88,29 @@ class CometScore(WordScorer):
         self.model, self.dtype = model, model.dtype
         against, sides = self.settings.against, tuple(map(Side, model.settings.sides))
         if against not in (None, *sides):
-            able = " or the ".join(side.label for side in sides)
+            side_labels = " or the ".join(side.label for side in sides)
             raise InputError(
-                f"against {str(against)!r}: COMET {model.label} compares with the {able}",
+                f"against {str(against)!r}: COMET {model.label} compares with the {side_labels}",
                 option="against",
             )
         self.set_side(against or sides[0], sides)
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """The model of a preset compares with what the preset says; the user's own says it
-        itself."""
+        """Loads the checkpoint of the user, or else that of the preset.
+
+        `against` decides the side. Without it the preset does, if it names a side and its checkpoint
+        is used; otherwise the checkpoint does.
+
+        Raises:
+            InputError: the preset or the checkpoint cannot compare with that side.
+            ArtifactError: the preset names no checkpoint, or it cannot be loaded.
+        """
         if settings.model:
             return cls(models.comet(preset.path(settings.model)), settings=settings)
-        cls.choose_allowed_side(preset, settings.against)
+        cls.choose_allowed_side(preset, settings.against)  # refuses a side that the preset excludes
+        against = settings.against or cls.side_choice().preset_side(preset.settings)
+        settings = dataclasses.replace(settings, against=against)
         table = model_table(preset, "comet", preset.settings.get("comet", {}))
         return cls(models.comet(**table), settings=settings)
 
@@ -108,12 +124,11 @@ class CometScore(WordScorer):
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[list[ErrorSpan]]:
-        """Finds the errors in n translations, with a network that looks for them.
-
-        Takes the arguments of `align`.
+        """Finds the errors in n translations, with XCOMET; see `align` for the arguments.
 
         Raises:
-            InputError: it does not look for errors; or as `score`.
+            InputError: the checkpoint finds no errors; a segment has several references; or the
+                errors of `score`.
         """
         refuse_positional("errors", "predictions", others)
         if not self.model.settings.error_labels:
@@ -121,31 +136,38 @@ class CometScore(WordScorer):
                 f"errors: COMET {self.model.label} gives scores alone; XCOMET finds errors"
             )
         batch = self.checked_batch({"": predictions}, sources=sources, references=references)
+        if batch.references is not None:
+            as_texts("references", batch.references)  # raises at a list of references
         return self._scores(batch).errors
 
     @property
     def cells(self) -> Cells:
-        """Cosines, of a checkpoint that finds no errors."""
+        """Meaning of the values of alignments: cosines.
+
+        Raises:
+            InputError: with XCOMET, which aligns no words.
+        """
         if self.model.settings.error_labels:
             raise InputError(f"alignments: {self.no_alignments_reason}")
         return "cosine"
 
     @property
     def can_blame(self) -> bool:
-        """True: an error that the network found is that of words."""
+        """True: XCOMET finds errors, and other checkpoints align words."""
         return True
 
     def align_batch(self, batch: Batch) -> Iterator[Alignment]:
-        """Matches each piece of the translation with the nearest of the reference or, where that is
-        not read, of the source. No score is made of it, but of the same vectors."""
+        """Matches each word piece of the translation with the nearest piece of the reference; or of
+        the source, if no reference is read. The score is not computed from these matches."""
         compared = (
             batch.sources_or_references if batch.references is None else batch.single_references
         )
         [predictions] = batch.predictions
         sides = [self.model.piece_vectors(texts) for texts in (compared, predictions)]
-        for (x, first), (y, second) in zip(*sides, strict=True):
+        for (x, x_pieces), (y, y_pieces) in zip(*sides, strict=True):
             if len(x) and len(y):
-                yield greedy_plan(first, second, x @ y.T, (1, np.ones(len(y))))
+                # Precision: every piece of the translation (side 1) looks for its best match.
+                yield greedy_plan(x_pieces, y_pieces, x @ y.T, (1, np.ones(len(y))))
             else:
                 yield Alignment.nothing("cosine")
 
@@ -156,8 +178,9 @@ class CometScore(WordScorer):
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[list[Fault]]:
-        """Finds the words of the errors that the network found, and the share of each in what they
-        cost in MQM; of a network that looks for none, those that `faults` finds."""
+        """Finds the words that lower the scores; see `align` for the arguments and `faults` for the
+        result. With XCOMET these are the words of the errors that it finds, and the share of a word
+        is its share of their MQM penalties."""
         refuse_positional("blame", "predictions", others)
         if not self.model.settings.error_labels:
             return super().blame(predictions, sources=sources, references=references)
@@ -169,29 +192,30 @@ class CometScore(WordScorer):
 
     def compute(self, batch: Batch) -> list[PartScores]:
         scored = self._scores(batch)
-        no_row = np.zeros(len(scored.scores), dtype=bool)
-        scores = PartScores(scored.scores, scored.parts, scored.truncated, empty=no_row)
+        none_empty = np.zeros(len(scored.scores), dtype=bool)
+        scores = PartScores(scored.scores, scored.parts, scored.truncated, empty=none_empty)
         return scores.split(len(batch.systems))
 
     def _scores(self, batch: Batch) -> CometScores:
-        """The scores of all systems, one after the other."""
-        count = len(batch.systems)
+        """Returns the scores of all systems, one after the other."""
         columns = {"sources": batch.sources or (), "references": batch.single_references}
-        repeated = {_NAMES[name]: list(columns[name]) * count for name in self.side.columns}
-        return self.model.score(
-            [text for predictions in batch.predictions for text in predictions], repeated
-        )
+        # The compared texts, once for each system.
+        repeated_texts = {
+            _ROLES[name]: list(columns[name]) * len(batch.systems) for name in self.side.columns
+        }
+        translations = [text for predictions in batch.predictions for text in predictions]
+        return self.model.score(translations, repeated_texts)
 
     def floor_with_parts(self) -> tuple[float, dict[str, float]]:
         return self.model.settings.floor, dict.fromkeys(self.parts, self.model.settings.floor)
 
     @property
     def parts(self) -> list[str]:
-        """Names of the parts of its scores."""
+        """Names of the parts of a score, see the docstring of the class."""
         checkpoint = self.model.settings
         if not checkpoint.joint:
             return []
-        parts = [_NAMES[name] for name in self.side.columns]
+        parts = [_ROLES[name] for name in self.side.columns]
         if len(parts) > 1:
             parts.append("unified")
         if checkpoint.class_identifier == "xcomet_metric":
@@ -199,9 +223,9 @@ class CometScore(WordScorer):
         return parts
 
 
-def _evidence(spans: Sequence[ErrorSpan]) -> Evidence:
-    places = spans_of([(span.start, span.end) for span in spans])
-    costs = np.array([MQM_PENALTIES[span.severity] for span in spans], dtype=np.float64)
-    return Evidence(
-        places, costs, np.array([_SEVERITIES[span.severity] for span in spans], dtype=np.float64)
-    )
+def _evidence(errors: Sequence[ErrorSpan]) -> Evidence:
+    """Returns the evidence of errors against the words of a translation."""
+    spans = spans_of([(error.start, error.end) for error in errors])
+    penalties = np.array([MQM_PENALTIES[error.severity] for error in errors], dtype=np.float64)
+    severities = np.array([_SEVERITIES[error.severity] for error in errors], dtype=np.float64)
+    return Evidence(spans, penalties, severities)

@@ -1,5 +1,5 @@
 """DistilScore: the cosine of sentence vectors of a distilled multilingual encoder (Reimers and
-Gurevych, 2020; relative of SentSim)."""
+Gurevych, 2020). The part ``sss`` of SentSim has the same formula."""
 
 import dataclasses
 from typing import Any, ClassVar, Self
@@ -28,7 +28,9 @@ class DistilScore(Scorer):
 
     Args:
         encoder: an encoder of one vector per text.
-        **options: `against`, compare with the ``"source"`` or with the ``"reference"``.
+        settings: all options as one object, which replaces `options`.
+        **options: `against`, the side to compare with: ``"source"`` (the default) or
+            ``"reference"``.
 
     Raises:
         InputError: an unknown setting.

@@ -114,13 +114,13 @@ class SentSim(WordScorer):
         layer: int | None = loading_option(LAYER_HELP)
         w1: float = option(
             _DEFAULT_WEIGHT,
-            "weight of the first of two parts, the similarity of sentences",
+            "weight of the first of two parts (without combine: the similarity of sentences)",
             preset="w1",
             weighs=True,
         )
         w2: float = option(
             _DEFAULT_WEIGHT,
-            "weight of the second of two parts, the similarity of words",
+            "weight of the second of two parts (without combine: the similarity of words)",
             preset="w2",
             weighs=True,
         )
@@ -234,12 +234,12 @@ class SentSim(WordScorer):
         """Returns the (n,) scores ``w1 e^A + w2 e^B``.
 
         Args:
-            parts: the (n,) unscaled values of each part, in the order of the weights.
+            parts: the (n,) unscaled values of each part.
             bounds: the lowest and highest value of each part.
         """
         terms = []
-        for weight, (name, values) in zip(self.weights, parts.items(), strict=True):
-            scaled = min_max(values, *bounds[name])
+        for weight, name in zip(self.weights, self.parts, strict=True):
+            scaled = min_max(parts[name], *bounds[name])
             if name in _DISTANCES:
                 scaled = 1.0 - scaled
             terms.append(weight * np.exp(scaled))
@@ -529,8 +529,8 @@ def _transport_plan(
 
 
 def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str, Table]:
-    """Returns name and content of the table of the encoders: ``[src-mt]``; or ``[mt-refs.TARGET]``
-    if the preset has it, else ``[mt-ref]``.
+    """Returns name and content of the table of the encoders: ``[src-mt]``; or ``[mt-refs.LANGUAGE]``
+    if the preset has one for the target language, else ``[mt-ref]``.
 
     Args:
         preset: the preset.
@@ -548,9 +548,10 @@ def _model_table(preset: Preset, setting: str, target: str | None) -> tuple[str,
             f"lang_pair is missing; preset {preset.name} chooses its models by the target language",
             option="lang_pair",
         )
-    target_table = for_language(tables_by_language, target)
-    if target_table is not None:
-        table_name, table = f"mt-refs.{target}", target_table
+    # The table may be named by another code of the language, such as "eng". Its bounds have that name.
+    code = for_language({code: code for code in tables_by_language}, target)
+    if code is not None:
+        table_name, table = f"mt-refs.{code}", tables_by_language[code]
     for key in ("words", "sentences"):
         if key not in table:
             raise ArtifactError(

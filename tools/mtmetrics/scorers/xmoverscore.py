@@ -176,8 +176,11 @@ class XMoverScore(WordScorer):
     """
 
     metric = "xmoverscore"
-    scale = "at most 1 with the variant `acl20` and no language model"
-    parts_help = "`mover` or `cosine`, and `lm`, the mean log-likelihood per token"
+    scale = "at most 1 without a language model"
+    parts_help = (
+        "`mover` or `cosine`, and `lm`, the mean log-likelihood per token (with the variant `release` "
+        "a value from 0 to 1 that is computed from it)"
+    )
     alignments_help = (
         "one dictionary per segment. `source` and `prediction`: their words; `values` and `mass`: "
         "matrices with a row per word of `source` and a column per word of `prediction`, the costs "
@@ -199,8 +202,9 @@ class XMoverScore(WordScorer):
         """
 
         encoder: str | None = loading_option(
-            "another encoder (for similarity cosine, a sentence-transformers model), or a table of "
-            "aligned word vectors, in whose path {lang} is replaced by the language",
+            "another encoder (for similarity cosine also a sentence-transformers model, or a Parquet "
+            "file with the columns text and vector), or a table of aligned word vectors, in whose "
+            "path {lang} is replaced by the language",
             usage="MODEL|TABLE",
         )
         layer: int | None = loading_option(LAYER_HELP)
