@@ -416,6 +416,29 @@ def test_a_plugin_that_raises_is_listed_with_its_reason(
     assert "no licence" in mtmetrics("list", "broken", "--format", "tsv")[1]
 
 
+def test_a_plugin_that_needs_a_language_pair_is_listed_as_usable(
+    mtmetrics, no_plugins, bundle, tmp_path
+):
+    text = """
+import mtmetrics
+
+
+class Pairs(mtmetrics.PluginMetric):
+    metric = "pairs"
+    needs_pair = True
+
+    def open(self):
+        self.source, self.target = self.lang_pair.split("-")
+
+    def segment_scores(self, predictions, **texts):
+        return [len(text) for text in predictions]
+"""
+    load_plugin(write(tmp_path / "pairs.py", text))
+    [row] = json.loads(mtmetrics("list", "pairs", "--format", "json")[1])["metrics"]
+    assert row["offline"] == "yes"
+    assert load("pairs", lang_pair="de-en").score(["ab"], sources=["x"]).system == 2
+
+
 def test_a_plugin_takes_a_preset_and_needs_none(mtmetrics, no_plugins, bundle, tmp_path):
     text = """
 import dataclasses

@@ -41,7 +41,14 @@ def test_metrics_that_cannot_be_read() -> None:
     assert MetricSpec.parse("xmoverscore::lm-weight=1") == MetricSpec(
         "xmoverscore", None, (("lm_weight", 1),)
     )
-    bad = ("mini:layer", "mini:=3", "mini:layer=1,layer=2", ":preset=mini", ":lang_pair=x")
+    bad = (
+        "mini:layer",
+        "mini:=3",
+        "mini:encoder=",
+        "mini:layer=1,layer=2",
+        ":preset=mini",
+        ":lang_pair=x",
+    )
     for text, message in [(f"bertr:{rest}", "NAME:PRESET:option=value") for rest in bad] + [
         (text, "has no name") for text in ("", ":mini", " :: ")
     ]:

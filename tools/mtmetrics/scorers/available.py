@@ -39,7 +39,7 @@ class PresetListing(NamedTuple):
         megabytes: size of those models that are on this machine; None if none is.
         licences: licences of these, from their cards; of a COMET checkpoint that is not on this
             machine, the licence that the preset states.
-        bundled: whether all models and maps ship with the package.
+        bundled: whether the preset names models or maps, and all of them ship with the package.
         lacks: side that cannot be used on this machine -> the reason and how to mend it.
     """
 
@@ -71,7 +71,8 @@ class Problem(NamedTuple):
 def list_presets(metric: MetricEntry) -> Iterator[PresetListing]:
     """Lists a metric with each of its presets, or alone if it has none.
 
-    Loads no models. Metrics without models are made, to see whether a dependency is missing.
+    Loads no models. Metrics without models are made, to see whether a dependency is missing; but not
+    if they need a language pair.
     """
     if metric.name in USER_SUPPLIED_METRICS:
         placeholder = str(metric.usual_preset())
@@ -183,7 +184,10 @@ def _tables_of_side(side: str, tables: Table) -> Table:
 
 def _problem_in_making(metric: MetricEntry, preset: Preset | None) -> Problem | None:
     """Makes a scorer. Returns the error as a problem, None if there is none."""
-    # A plug-in, whose file or package is `where`, is code of others: it may raise any exception.
+    # Only the user knows the language pair, and without a pair making the scorer would fail.
+    if metric.scorer_class().needs_pair:
+        return None
+    # A plug-in is code of others: it may raise any exception.
     expected = MTMetricsError if metric.plugin_path is None else Exception
     try:
         metric.scorer_class().load(None if preset is None else preset.name)
@@ -214,7 +218,7 @@ def _local_folder_of(preset: Preset, key: str, name: str) -> Path | None:
 
 
 def _is_bundled(preset: Preset) -> bool:
-    """Whether all models and maps that a preset names ship with the package."""
+    """Whether a preset names models or maps, and all of them ship with the package."""
     shipped = {name for name, entry in catalog().items() if entry.bundled}
     models = [name for _, name in named_models(preset.settings)]
     # `path` returns another name if the model lies in the folder of the preset.

@@ -16,7 +16,7 @@ from mtmetrics.artifacts.presets import (
     preset_names,
 )
 from mtmetrics.checks import InputReport, check, choice, language_of, shown, split_pair
-from mtmetrics.errors import InputError
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.languages import standard_pair
 from mtmetrics.models.devices import dtype_name
 from mtmetrics.models.packed import Encoder, PackedTokens
@@ -69,13 +69,16 @@ class Scorer(abc.ABC):
     - `combine_parts`, if options weigh the parts of a score;
     - a call of `set_side` in its ``__init__``, if it can compare with several sides.
 
+    A metric that aligns words, or says which words lower the score, is a subclass of
+    `mtmetrics.scorers.words.WordScorer`.
+
     Attributes:
         metric: name of the metric.
         Settings: the class of its settings.
         sides: the sides that it can compare translations with.
         usual: the default side, for a user who does not choose; None if the user has to choose.
         usual_preset: the default preset; None if the metric needs none.
-        takes_presets: whether the user may name a preset.
+        takes_presets: whether the user may name a preset; if not, `load` ignores the name.
         preset_keys: name of a table of a preset -> the keys that it may hold, besides those of
             `Settings`; the name ``encoders.*`` stands for one table per language.
         needs_pair: whether the user has to name a language pair.
@@ -379,7 +382,8 @@ class Scorer(abc.ABC):
             predictions: m translations of a system.
             scores: its scores on the n segments.
         """
-        # The rows of a segment differ only in their reference. Only the first reference is looked at.
+        # The rows of a segment differ only in their reference. Degenerate output is found by the
+        # first one. Blank and truncated segments come from `scores`, so from the best one.
         first_row_of_segment = None if segment_of_row is None else first_rows(segment_of_row)
         source_language, target_language = self.language_tags
         compares_sources = row_batch.sources is not None
@@ -402,7 +406,9 @@ class Scorer(abc.ABC):
     @property
     def signature(self) -> str:
         """One line that names everything that determines the scores: metric, models with their
-        fingerprints, options, version. Equal signatures mean comparable scores."""
+        fingerprints, options, version. Only the signature of a result also names the numbers of
+        references and the treatment of degenerate output. Results with equal signatures have
+        comparable scores."""
         pair = None if self.lang_pair is None else standard_pair(self.lang_pair)
         fields = {"lp": pair, "against": self.side_in_signature, **self.signature_fields()}
         if self.dtype is not None:
@@ -455,7 +461,7 @@ class Scorer(abc.ABC):
 
         Args:
             preset: name of a preset, or a folder with a preset.toml; None for the default preset
-                (`usual_preset`), if the metric needs one.
+                (`usual_preset`), if the metric needs one. A metric that takes no presets ignores it.
             lang_pair: such as ``"de-en"``.
             pool: models that are shared with other scorers; None to load them for this scorer only.
             **options: fields of `Settings`, each of which overrides the preset unless it is None;
@@ -515,10 +521,11 @@ class Scorer(abc.ABC):
     def read_checked_preset(
         cls, preset: str | None, options: Options, *, local_files_only: bool = False
     ) -> Preset:
-        """Reads a preset, see `read_preset`, and checks its tables and keys.
+        """Reads a preset, see `read_preset`, and checks its tables and keys, and its side.
 
         Raises:
-            ArtifactError: the preset has a table or key that the metric does not know.
+            ArtifactError: the preset has a table or key that the metric does not know, or names a
+                side that the metric cannot compare with.
         """
         opened_preset = cls.read_preset(
             preset if cls.takes_presets else None, options, local_files_only=local_files_only
@@ -531,6 +538,13 @@ class Scorer(abc.ABC):
         if score_keys:
             tables["score"] = score_keys
         opened_preset.refuse_unknown(tables)
+        preset_against = opened_preset.settings.get("score", {}).get("against")
+        if preset_against not in (None, *cls.sides):
+            raise ArtifactError(
+                f"preset {opened_preset.name}: against {preset_against!r} in [score] must be one of "
+                f"{', '.join(cls.sides)}",
+                option="preset",
+            )
         return opened_preset
 
     @classmethod

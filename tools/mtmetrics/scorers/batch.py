@@ -105,8 +105,9 @@ class Batch:
         """Repeats each segment once per reference.
 
         Returns:
-            A batch of m rows with one reference each; and the (m,) segment index of each row,
-            ascending, or None if the references are plain strings.
+            A batch of m rows with one reference each, and the (m,) segment index of each row,
+            ascending. If there are no references, or all are plain strings: the batch itself, and
+            None.
         """
         references = self.references
         if references is None or all(isinstance(texts, str) for texts in references):

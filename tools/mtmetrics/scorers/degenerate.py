@@ -23,12 +23,13 @@ from mtmetrics.io.languages import (
 # The counts in `mtmetrics.checks.InputReport` of output that is not a translation.
 DEGENERATE = ("identical", "looping", "script", "language", "length")
 
-# Loops: a phrase of a few words, or of a few characters in a text without spaces, is repeated.
-_MAX_PHRASE_WORDS = 4
+# Loops: a phrase of one to four units is repeated. Units are words, or characters in a text without
+# spaces. Longer phrases of characters count only in the other text, where they excuse a loop.
+_MAX_PHRASE_UNITS = 4
 _MAX_PHRASE_CHARACTERS = 12
 _MIN_REPETITIONS = 4
 _MIN_LOOP_CHARACTERS = 12
-# Lengths: both limits have to be exceeded.
+# Lengths: a ratio above the first limit, and a difference of at least the second, in characters.
 _MAX_LENGTH_RATIO = 6
 _MIN_LENGTH_DIFFERENCE = 60
 
@@ -122,8 +123,8 @@ def signature_field(treatment: str, counts: Collection[str]) -> str:
 
 
 def is_copy(source: str, text: str) -> bool:
-    """Whether a text equals its source apart from case and punctuation, though the source has
-    something to translate.
+    """Whether a text equals its source apart from case and punctuation, though one of them has words
+    to translate, see `has_words`.
 
     Example:
         >>> is_copy("Das Haus ist klein!", "DAS HAUS IST KLEIN"), is_copy("Angela Merkel", "Angela Merkel")
@@ -209,7 +210,7 @@ def is_looping(text: str) -> bool:
     return any(
         longest_run >= (_MIN_REPETITIONS - 1) * phrase_length
         and 2 * (longest_run + phrase_length) >= len(units)
-        for phrase_length, longest_run in _longest_runs(units, _MAX_PHRASE_WORDS)
+        for phrase_length, longest_run in _longest_runs(units, _MAX_PHRASE_UNITS)
     )
 
 
@@ -246,11 +247,11 @@ def _loops_more(other: str, text: str) -> bool:
 def _repeats_more(other: str, text: str) -> bool:
     """Whether a text repeats a phrase more than twice as often as the other text repeats any."""
     units = text.split()
-    repetitions = _repetitions(units if len(units) > 1 else text, _MAX_PHRASE_WORDS)
+    repetitions = _repetitions(units if len(units) > 1 else text, _MAX_PHRASE_UNITS)
     other_words = [_letters_and_digits(word) or word for word in other.split()]
     other_characters = "".join(other_words).casefold()
     return repetitions > 2 * max(
-        _repetitions(other_words, _MAX_PHRASE_WORDS),
+        _repetitions(other_words, _MAX_PHRASE_UNITS),
         _repetitions(other_characters, _MAX_PHRASE_CHARACTERS),
     )
 

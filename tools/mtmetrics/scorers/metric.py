@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from mtmetrics.checks import choice
 from mtmetrics.scorers.side import (
     Column,
     Options,
@@ -93,9 +94,15 @@ class MetricEntry:
 
     def explicit_side(self, preset: str | None, options: Options) -> Side | None:
         """Returns the side that options ask for, else the side of the preset, if it is made for
-        only one; None if neither chooses."""
+        only one; None if neither chooses.
+
+        Raises:
+            InputError: the options ask for something that is not a side.
+        """
         requested = self.requested_side(options)
-        return Side(requested) if requested else self._preset_side(preset, options)
+        if not requested:
+            return self._preset_side(preset, options)
+        return Side(choice("against", requested, tuple(Side)))
 
     def resolve_side(
         self,

@@ -162,8 +162,9 @@ def load_remapping(
     load_options: dict[str, Any] = {"level": level, "local_files_only": models.local_files_only}
     if map_location:
         return load_map(map_location, str(lang_pair), kind, encoder, **load_options)
-    # All maps of an artifact have one revision. But the fingerprint belongs to a single map, the one
-    # of the preset's kind, so a map of another kind is loaded without a check of its fingerprint.
+    # All maps of an artifact have one revision. But the fingerprint belongs to a single map, so a
+    # preset that has one supports one language pair only. It is the map of the preset's kind; a map of
+    # another kind is loaded without a check of its fingerprint.
     load_options["revision"] = table.get("revision")
     if kind == table.get("kind"):
         load_options["fingerprint"] = table.get("fingerprint")

@@ -13,7 +13,7 @@ from mtmetrics.checks import InputReport
 from mtmetrics.scorers.degenerate import any_degenerate, signature_field
 from mtmetrics.scorers.signature import with_fields, with_references
 
-# Segments in a batch, unless a metric asks for more or fewer.
+# Segments in a batch. A metric may ask for more or fewer, see `Scorer.batch_segments`.
 BATCH_SEGMENTS = 1024
 _FEWEST_BATCH_SEGMENTS = 64
 
@@ -126,8 +126,9 @@ class MetricResult:
         return ["+".join(itertools.compress(self.unusual, row)) for row in rows]
 
     def as_dict(self, *, scores: bool = True, parts: bool = False) -> dict[str, Any]:
-        """Returns plain floats and lists, ready for JSON: ``mean_score``, ``signature`` and
-        ``report``, and on request ``scores`` and ``parts``."""
+        """Returns a dictionary of plain floats and lists: ``mean_score``, ``signature`` and
+        ``report``, and on request ``scores`` and ``parts``. Missing scores are NaN, which JSON does
+        not have."""
         result: dict[str, Any] = {"mean_score": self.system}
         if scores:
             result["scores"] = self.segments.tolist()
@@ -228,6 +229,7 @@ def segments_per_batch(batch_sizes: Sequence[int], columns: int) -> int:
 
     Several scorers share smaller batches, so that the cache of an encoder still holds the texts of a
     batch for the next scorer. If a scorer asks for larger batches than the default, its size counts.
+    A smaller size counts only for a scorer alone.
 
     Args:
         batch_sizes: `Scorer.batch_segments` of each scorer; may be empty.

@@ -106,7 +106,8 @@ class Settings:
     Raises:
         InputError: a value is not one of the `choices`; is not a finite number, or not a whole number
             of at least 1, where the option takes only these; or is not a bool where the option takes
-            only True and False. Other values are not checked here.
+            only True and False. Other values are not checked here, nor are None and the option
+            `layer`.
     """
 
     lang_pair: str | None = None
@@ -135,8 +136,8 @@ class Settings:
             elif types_of_option in ({float}, {int, float}):
                 number(name, value)
             elif types_of_option == {int} and name != "layer":
-                # A whole number is a count. The exception is a layer: it may be 0, and the encoder
-                # checks it.
+                # Whole numbers are counts and seeds, from 1 up. The exception is a layer: it may be 0,
+                # and the encoder checks it.
                 positive(name, value)
 
     @classmethod

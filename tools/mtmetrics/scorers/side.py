@@ -64,8 +64,8 @@ class SideChoice(NamedTuple):
     usual: Side | None
 
     def sides_of_preset(self, tables: Table) -> list[Side]:
-        """Returns the sides that a preset with these tables is made for; all sides of the metric if
-        the preset names none of them."""
+        """Returns the sides that a preset with these tables is made for, as far as the metric offers
+        them; all sides of the metric if there are none."""
         score_table = tables.get("score", {})
         if "against" in score_table:
             preset_sides = {score_table["against"]}
@@ -148,13 +148,12 @@ def resolve_side(
     if side_choice.usual is not None:
         return side_choice.usual
     if given_columns is None:
-        problem = f"{side_choice.metric} compares with the source or the reference"
+        labels = " or ".join(f"the {side.label}" for side in available_sides)
+        problem = f"{side_choice.metric} compares with {labels}"
     else:
         problem = f"{side_choice.metric}: both sources and references are given"
-    raise InputError(
-        f"{problem}: pass against='source' or against='reference'",
-        mentions=["against='source'", "against='reference'"],
-    )
+    ways = [f"against={side.value!r}" for side in available_sides]
+    raise InputError(f"{problem}: pass {' or '.join(ways)}", mentions=ways)
 
 
 def _checked_request(

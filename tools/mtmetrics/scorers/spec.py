@@ -12,7 +12,8 @@ from mtmetrics.scorers.metric import MetricEntry
 from mtmetrics.scorers.registry import find_metric, load_scorer
 from mtmetrics.scorers.settings import parse_value, plain_types
 
-# Arguments of `load_scorer` that a spec says elsewhere, or that its user says.
+# Arguments of `load_scorer` that no option sets: other parts of the text have the metric and the
+# preset, and the caller of `MetricSpec.load` passes the others.
 _NO_OPTIONS = ("metric", "preset", "pool", "lang_pair")
 
 
@@ -23,7 +24,7 @@ class MetricSpec:
     Attributes:
         metric: name of the metric.
         preset: name or folder of the preset, in which ``{lp}`` stands for the language pair; None
-            for the metric's usual one.
+            for the default one of the metric.
         options: pairs of name and value.
     """
 
@@ -35,12 +36,13 @@ class MetricSpec:
     def parse(cls, text: str) -> "MetricSpec":
         """Reads ``NAME[:PRESET[:option=value,...]]``; an empty preset is the default.
 
-        Values are of the type that the option has; where it may have several, ``true`` and
-        ``false``, numbers where they look like numbers, and text otherwise.
+        A value is parsed as a type that the option allows, see `parse_value`. The value of an
+        unknown option may have any of these types; only `load` refuses the option.
 
         Raises:
-            InputError: no name or an unknown one, a preset of a metric that has none, an option
-                without a value, twice the same, or one that is no option of a metric.
+            InputError: the text has no name or an unknown one; a preset, though the metric takes
+                none; an option without a value, with a value of the wrong type, or twice; or
+                ``metric``, ``preset``, ``pool`` or ``lang_pair`` as an option.
 
         Example:
             >>> MetricSpec.parse("xmoverscore:mini:layer=1,map=none").options
@@ -57,13 +59,13 @@ class MetricSpec:
         options: dict[str, Any] = {}
         for item in listed.split(",") if listed else []:
             name, equals, value = item.partition("=")
-            name = name.strip().replace("-", "_")
-            if not equals or not name or name in options or name in _NO_OPTIONS:
+            name, value = name.strip().replace("-", "_"), value.strip()
+            if not equals or not name or not value or name in options or name in _NO_OPTIONS:
                 needed = "NAME:PRESET:option=value,option=value is needed"
                 raise InputError(
                     f"metric {text!r}: {item!r} cannot be used; {needed}", option="metric"
                 )
-            options[name] = _value(metric, name, value.strip())
+            options[name] = _value(metric, name, value)
         spec = cls(metric.name, preset.strip() or None, tuple(options.items()))
         if spec.preset is not None and not metric.takes_presets:
             without_preset = dataclasses.replace(spec, preset=None)
@@ -81,8 +83,13 @@ class MetricSpec:
         return f"{self.metric}:{self.preset or ''}:{','.join(shown)}".rstrip(":")
 
     def filled(self, preset: str | None, options: dict[str, Any]) -> "MetricSpec":
-        """A copy with a preset and options where the user names none; a metric that has presets
-        gets its default one if `preset` is None."""
+        """Returns a copy with a preset and options where the user names none.
+
+        Args:
+            preset: name or folder of the preset; None for the default one of the metric. A metric
+                without a `Scorer.usual_preset` gets no preset.
+            options: name -> value.
+        """
         metric = find_metric(self.metric)
         filled_preset = self.preset
         if filled_preset is None and metric.scorer_class().usual_preset is not None:
@@ -90,32 +97,45 @@ class MetricSpec:
         return MetricSpec(self.metric, filled_preset, tuple((options | dict(self.options)).items()))
 
     def having(self, **options: Any) -> "MetricSpec":
-        """A copy with other options."""
+        """Returns a copy with these options, which replace those of the same name."""
         return dataclasses.replace(self, options=tuple((dict(self.options) | options).items()))
 
     def load(self, pool: ModelPool, lang_pair: str | None) -> Scorer:
-        """The scorer of the metric for a language pair."""
+        """Loads the scorer of the metric for a language pair.
+
+        Raises:
+            InputError, ArtifactError: the errors of `load_scorer`.
+        """
         options = dict(self.options)
         return load_scorer(
             self.metric, self.preset_of(lang_pair), pool=pool, lang_pair=lang_pair, **options
         )
 
     def preset_of(self, lang_pair: str | None) -> str | None:
-        """The preset for a language pair."""
+        """Returns the preset for a language pair, in which the pair replaces ``{lp}``.
+
+        Raises:
+            InputError: the preset has ``{lp}``, but `lang_pair` is not a language pair.
+        """
         if self.preset is None or "{lp}" not in self.preset:
             return self.preset
         # One folder for each language pair, as `mtmetrics train uscore` makes them.
         return self.preset.replace("{lp}", "-".join(split_pair(lang_pair)))
 
     def load_for(self, columns: Collection[str], pool: ModelPool, lang_pair: str | None) -> Scorer:
-        """The scorer that compares with one of some columns, of `sources` and `references`.
+        """Loads the scorer that compares with the columns that are given.
+
+        Args:
+            columns: ``sources``, ``references`` or both.
+            pool, lang_pair: as for `load`.
 
         Raises:
-            InputError: it compares with neither, or as `load`; or a score depends on other segments
-                than its own.
+            InputError: the metric cannot compare with a column that is given alone; or a score
+                depends on other segments than its own.
+            InputError, ArtifactError: the errors of `load`.
         """
         spec = self
-        # Of two columns, the preset knows which one it is made for.
+        # If both are given, the preset or the default decides between them.
         if len(columns) == 1:
             metric = find_metric(self.metric)
             spec = self.having(
@@ -132,8 +152,11 @@ class MetricSpec:
 
 
 def _value(metric: MetricEntry, option: str, text: str) -> Any:
-    """The value of an option of a metric, refused where it is not of a type that the option can
-    have."""
+    """Parses the value of an option of a metric.
+
+    Raises:
+        InputError: the option does not allow a value of this type.
+    """
     field = metric.settings_class().options().get(option)
     types = {bool, int, float, str} if field is None else plain_types(field)
     try:
