@@ -100,7 +100,8 @@ class Regressor(nn.Module):
 
     def mixes(self) -> np.ndarray:
         """Returns the weights of the encoder's layers: (members + feature layers, depth), a row for
-        each network, then a row for each layer that features are computed from."""
+        each network, then a row for each layer that features are computed from. Networks with a
+        `composition` read one layer and have no weights."""
         rows = [
             member.mix.weights().detach().cpu().numpy().astype(np.float64)
             for member in self.members
