@@ -12,6 +12,7 @@ from transformers import (
     AutoTokenizer,
     BloomConfig,
     BloomForCausalLM,
+    CanineTokenizer,
     GPT2Config,
     GPT2LMHeadModel,
     GraniteConfig,
@@ -217,6 +218,15 @@ def test_without_start_tokens_an_end_token_makes_one_token_enough(tiny_lm: Path)
     scores = model.score(["x", ""])[0]
     assert scores[0] == pytest.approx(loss_of(tiny_lm, "x", start=False, end=True), abs=1e-5)
     assert scores[1] == 0
+
+
+def test_a_tokenizer_without_positions_is_refused(tiny_lm: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(tiny_lm / name, tmp_path)
+    CanineTokenizer().save_pretrained(tmp_path)
+    message = "language model .*: CanineTokenizer does not tell where its tokens stand"
+    with pytest.raises(ArtifactError, match=message):
+        LanguageModel(tmp_path)
 
 
 def test_bad_options(tiny_lm: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from transformers import (
     AutoModel,
     AutoTokenizer,
     BertConfig,
+    CanineTokenizer,
     Data2VecTextConfig,
     EsmConfig,
     IBertConfig,
@@ -140,6 +141,16 @@ def test_stored_half_precision_is_computed_in_single(tiny_encoder: Path, tmp_pat
 def test_bad_options(tiny_encoder: Path, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         TokenEncoder(tiny_encoder, **options)
+
+
+def test_a_tokenizer_without_positions_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = changed(tiny_encoder, tmp_path, lambda model: model)
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+    CanineTokenizer().save_pretrained(folder)
+    message = "encoder .*: CanineTokenizer does not tell where its tokens stand"
+    with pytest.raises(ArtifactError, match=message):
+        TokenEncoder(folder)
 
 
 def test_overflow_is_an_error(tiny_encoder: Path, tmp_path: Path) -> None:

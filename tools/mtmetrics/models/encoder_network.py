@@ -19,7 +19,7 @@ from mtmetrics.artifacts.models import Network, language_tokenizers, pretrained_
 from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
-from mtmetrics.models.text_units import word_table
+from mtmetrics.models.text_units import require_fast_tokenizer, word_table
 
 if TYPE_CHECKING:
     import torch
@@ -239,6 +239,7 @@ class EncoderNetwork(LoadedModel):
         from mtmetrics.models.plain_networks import load_network
 
         self.tokenizer = pretrained_tokenizer(self.folder)
+        require_fast_tokenizer(self.tokenizer, self.description)
         network = load_network("AutoModel", self.folder, torch_dtype(self.dtype))
         self.language_tokenizers = language_tokenizers(self.folder)
         self.config = network.config

@@ -19,7 +19,7 @@ from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.devices import dtype_name, overflow_error, torch_dtype
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
-from mtmetrics.models.text_units import spans_of, tokenizer_limit
+from mtmetrics.models.text_units import require_fast_tokenizer, spans_of, tokenizer_limit
 
 if TYPE_CHECKING:
     import torch
@@ -94,6 +94,7 @@ class LanguageModel(LoadedModel):
         from mtmetrics.models.plain_networks import load_network
 
         self.tokenizer = pretrained_tokenizer(self.folder)
+        require_fast_tokenizer(self.tokenizer, self.description)
         network = load_network("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
         self._has_plain_head = _has_plain_head(network.eval())

@@ -134,7 +134,7 @@ class Regressor(nn.Module):
             translation: (B, m, members * width) vectors of the translations.
             lengths: (B,) lengths of each side.
             features: (B, f) feature values, not yet standardised; None for networks without
-                features.
+                features, and only for them.
             roles: roles of the compared side, see `ComposedInference.forward`; ignored without a
                 `composition`.
         """

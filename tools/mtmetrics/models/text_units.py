@@ -11,7 +11,7 @@ import numpy as np
 import regex
 
 from mtmetrics.artifacts.models import Tokenizer
-from mtmetrics.errors import InputError
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.languages import is_unspaced
 
 # Limit of a text in tokens where the tokenizer has none.
@@ -44,6 +44,23 @@ def tokenizer_limit(tokenizer: Tokenizer) -> int:
     """Returns the highest number of tokens, special tokens included, that a tokenizer allows."""
     # `transformers` says 1e30 for "no limit", which its tokenizers cannot take as a number of tokens.
     return int(min(tokenizer.model_max_length, _MOST_TOKENS))
+
+
+def require_fast_tokenizer(tokenizer: Tokenizer, description: str) -> None:
+    """Refuses a tokenizer that does not tell where its tokens stand in a text.
+
+    Args:
+        tokenizer: the tokenizer.
+        description: kind and name of its model, for the message.
+
+    Raises:
+        ArtifactError: it is not a fast tokenizer of `transformers`.
+    """
+    if not tokenizer.is_fast:
+        raise ArtifactError(
+            f"{description}: {type(tokenizer).__name__} does not tell where its tokens stand in a "
+            "text; choose a model with a fast tokenizer"
+        )
 
 
 def spans_of(spans: Sequence[tuple[int, int]]) -> np.ndarray:
