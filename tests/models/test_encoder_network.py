@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from helpers import TEXTS
+from transformers import AutoModel, BertConfig, PreTrainedConfig, SqueezeBertConfig, XLMConfig
 
-from mtmetrics.models.encoder_network import EncodedText, _CacheCandidates
+from mtmetrics.models.encoder_network import EncodedText, PartialEncoder, _CacheCandidates
 from mtmetrics.models.token_encoder import TokenEncoder
 
 
@@ -92,3 +94,27 @@ def test_a_text_that_comes_again_takes_no_more_room(tiny_encoder: Path) -> None:
     for index in (0, 0, 1):
         candidates.add(index, spec, text, vectors)
     assert [index for index, *_ in candidates.by_priority()] == [0, 1]
+
+
+SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BertConfig(**SIZES, intermediate_size=32),
+        # Lists of attentions, of feed-forward parts and of norms instead of blocks.
+        XLMConfig(vocab_size=50, emb_dim=16, n_layers=3, n_heads=2),
+        # Its blocks are called in a way that skips hooks.
+        SqueezeBertConfig(**SIZES, intermediate_size=32, embedding_size=16),
+    ],
+    ids=["bert", "xlm", "squeezebert"],
+)
+def test_each_layer_is_the_hidden_state_of_the_whole_model(config: PreTrainedConfig) -> None:
+    network = AutoModel.from_config(config).eval()
+    inputs = {"input_ids": torch.arange(5, 13)[None], "attention_mask": torch.ones(1, 8).long()}
+    with torch.inference_mode():
+        expected = network(**inputs, output_hidden_states=True).hidden_states
+        encoder = PartialEncoder(network)
+        for layer in (1, 0, 3, 2):
+            torch.testing.assert_close(encoder([layer], **inputs)[layer], expected[layer])

@@ -10,6 +10,9 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
+    BloomConfig,
+    BloomForCausalLM,
+    CanineTokenizer,
     GPT2Config,
     GPT2LMHeadModel,
     GraniteConfig,
@@ -183,6 +186,47 @@ def test_losses_of_tokens_add_up(tiny_lm: Path, start_token: str, end_token: boo
 def test_length_normalised_form() -> None:
     values = length_normalised(np.array([-8.0, -8.0, -3.0]), np.array([2, 8, 1]))
     assert values == pytest.approx([np.exp(-4), np.exp(-1), 0])
+
+
+def test_neither_model_nor_tokenizer_has_a_limit(tiny_lm: Path, tmp_path: Path) -> None:
+    AutoTokenizer.from_pretrained(tiny_lm, model_max_length=int(1e30)).save_pretrained(tmp_path)
+    sizes = {"vocab_size": 258, "hidden_size": 16, "n_layer": 1, "n_head": 2}
+    BloomForCausalLM(BloomConfig(**sizes, bos_token_id=0)).save_pretrained(tmp_path)
+    _, lengths, cut = LanguageModel(tmp_path).score(["ab" * 200])
+    assert (lengths[0], cut[0]) == (400, False)
+
+
+def test_of_several_end_tokens_the_first_ends_a_text(tiny_lm: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_lm, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"eos_token_id": [1, 5]}))
+    several, one = (LanguageModel(folder, end_token=True) for folder in (tmp_path, tiny_lm))
+    assert several.score(TEXTS)[0].tolist() == one.score(TEXTS)[0].tolist()
+
+
+def test_a_text_that_gives_way_to_a_start_token_is_truncated(tiny_lm: Path) -> None:
+    texts = ["a" * 127, "a" * 128, "a" * 129]
+    short, always = (
+        LanguageModel(tiny_lm, start_token=start_token) for start_token in ("short", "always")
+    )
+    assert short.score(texts)[2].tolist() == [False, False, True]
+    assert always.score(texts)[2].tolist() == [False, True, True]
+
+
+def test_without_start_tokens_an_end_token_makes_one_token_enough(tiny_lm: Path) -> None:
+    model = LanguageModel(tiny_lm, start_token="never", end_token=True)
+    scores = model.score(["x", ""])[0]
+    assert scores[0] == pytest.approx(loss_of(tiny_lm, "x", start=False, end=True), abs=1e-5)
+    assert scores[1] == 0
+
+
+def test_a_tokenizer_without_positions_is_refused(tiny_lm: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(tiny_lm / name, tmp_path)
+    CanineTokenizer().save_pretrained(tmp_path)
+    message = "language model .*: CanineTokenizer does not tell where its tokens stand"
+    with pytest.raises(ArtifactError, match=message):
+        LanguageModel(tmp_path)
 
 
 def test_bad_options(tiny_lm: Path, tmp_path: Path) -> None:

@@ -32,5 +32,10 @@ def test_punctuation_and_continuations_are_dropped_but_no_scripts_without_spaces
     ]
     pieces = ["<s>", "▁dog", "s", "▁", "▁.", ".", "▁...", "字典", "の", "ก", "ка", "▁ка"]
     assert kept(pieces) == ["<s>", "▁dog", "字典", "の", "ก", "▁ка"]
-    with pytest.raises(InputError, match="variant='release'"):
+    with pytest.raises(InputError, match="in a metric pieces='all'"):
         kept(["<s>", "Ġdog", "s"])
+
+
+def test_the_more_frequent_mark_decides_the_kind_of_vocabulary() -> None:
+    assert kept(["<s>", "▁dog", "▁cat", "s", "##"]) == ["<s>", "▁dog", "▁cat"]
+    assert kept(["[CLS]", "▁", "dog", "##s", "##t"]) == ["[CLS]", "▁", "dog"]

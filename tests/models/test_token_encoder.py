@@ -17,8 +17,15 @@ from transformers import (
     AutoModel,
     AutoTokenizer,
     BertConfig,
+    CanineTokenizer,
     Data2VecTextConfig,
+    EsmConfig,
+    IBertConfig,
+    LayoutLMv3Config,
+    LiltConfig,
     LongformerConfig,
+    LukeConfig,
+    MarkupLMConfig,
     RobertaConfig,
     T5Config,
     XmodConfig,
@@ -136,13 +143,25 @@ def test_bad_options(tiny_encoder: Path, options: dict[str, object], message: st
         TokenEncoder(tiny_encoder, **options)
 
 
+def test_a_tokenizer_without_positions_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = changed(tiny_encoder, tmp_path, lambda model: model)
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+    CanineTokenizer().save_pretrained(folder)
+    message = "encoder .*: CanineTokenizer does not tell where its tokens stand"
+    with pytest.raises(ArtifactError, match=message):
+        TokenEncoder(folder)
+
+
 def test_overflow_is_an_error(tiny_encoder: Path, tmp_path: Path) -> None:
     def broken(model: Any) -> Any:
         model.encoder.layer[0].output.LayerNorm.weight.data.fill_(float("nan"))
         return model
 
     folder = changed(tiny_encoder, tmp_path, broken)
-    with pytest.raises(MTMetricsError, match="layer 3 overflows in float32; use dtype='float32'"):
+    with pytest.raises(MTMetricsError, match="layer 3 overflows in bfloat16; use dtype='float32'"):
+        TokenEncoder(folder, dtype="bfloat16").encode(["the dog"])
+    with pytest.raises(MTMetricsError, match="layer 3 overflows in float32; its weights may be"):
         TokenEncoder(folder).encode(["the dog"])
     with pytest.raises(MTMetricsError, match=r"layer 1 \+ 2 overflows"):
         TokenEncoder(folder, mix=np.array([[1.0, 1.0, 0.0]])).encode(["the dog"])
@@ -224,6 +243,17 @@ def test_neither_model_nor_tokenizer_has_a_limit(tiny_encoder: Path) -> None:
 
 def test_positions_before_the_first_one_are_not_counted(tiny_encoder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder, model_max_length=int(1e30))
-    for config in (RobertaConfig, LongformerConfig, Data2VecTextConfig, XmodConfig):
+    for config in (
+        RobertaConfig,
+        LongformerConfig,
+        Data2VecTextConfig,
+        XmodConfig,
+        IBertConfig,
+        LukeConfig,
+        LiltConfig,
+        LayoutLMv3Config,
+        MarkupLMConfig,
+        EsmConfig,
+    ):
         assert _max_length(tokenizer, config(max_position_embeddings=66, pad_token_id=1)) == 64
     assert _max_length(tokenizer, BertConfig(max_position_embeddings=66, pad_token_id=1)) == 66

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtmetrics.checks import choice, warn
-from mtmetrics.errors import InputError
+from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.models.format_trial import format_trial
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def number_format(name: str, devices: Devices) -> NumberFormat:
     with AMX, and on CPUs where `format_trial` finds it clearly faster. Else it is ``"float32"``.
 
     Raises:
-        InputError: `name` is neither ``"auto"`` nor one of `DTYPES`.
+        InputError: `name` is neither ``"auto"`` nor one of `DTYPES`; or, with ``"auto"``, this
+            machine has no such device.
     """
     if choice("dtype", name, (*DTYPES, "auto")) != "auto":
         return NumberFormat(name, "")
@@ -162,6 +163,26 @@ def torch_dtype(name: str) -> "torch.dtype":
     import torch
 
     return getattr(torch, choice("dtype", name, DTYPES))
+
+
+def overflow_error(subject: str, dtype: str, *, option: str | None = None) -> MTMetricsError:
+    """Makes the error for a model that computed numbers that are not finite.
+
+    Args:
+        subject: begins the message; names the model.
+        dtype: number format of the computation. In float32, the weights are at fault.
+        option: keyword with which the subject begins, see `MTMetricsError`.
+    """
+    if dtype == "float32":
+        return MTMetricsError(
+            f"{subject} overflows in {dtype}; its weights may be damaged, choose another model",
+            option=option,
+        )
+    return MTMetricsError(
+        f"{subject} overflows in {dtype}; use dtype='float32'",
+        option=option,
+        mentions=["dtype='float32'"],
+    )
 
 
 def dtype_name(dtype: str) -> str:

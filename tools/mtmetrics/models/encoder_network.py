@@ -19,7 +19,7 @@ from mtmetrics.artifacts.models import Network, language_tokenizers, pretrained_
 from mtmetrics.models.devices import torch_dtype
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
-from mtmetrics.models.text_units import word_table
+from mtmetrics.models.text_units import require_fast_tokenizer, word_table
 
 if TYPE_CHECKING:
     import torch
@@ -134,7 +134,7 @@ class PartialEncoder:
         self._network = network
         self._depth = network.config.num_hidden_layers
         # The list of blocks inside the model, which is cut to the blocks that are needed. `_blocks`
-        # keeps all of them. None for a model that runs one block several times.
+        # keeps all of them. None for a model that always runs as a whole.
         self._running_blocks = _find_blocks(network, self._depth)
         self._blocks = list(self._running_blocks or ())
         # Layers that the current pass has to keep; the values are None until they are computed.
@@ -160,10 +160,15 @@ class PartialEncoder:
             result = self._network(**inputs)
             if self._depth in layers:
                 self._states[self._depth] = result.last_hidden_state
-            return self._states
+            if all(state is not None for state in self._states.values()):
+                return self._states
         finally:
             # Frees the memory of the states, also after an error: memory may have run out.
             self._states = {}
+        # SqueezeBERT calls the `forward` of its blocks, which skips the hooks.
+        self._running_blocks.extend(self._blocks[block_count:])
+        self._running_blocks = None
+        return self(layers, **inputs)
 
     def _record_input(self, _module: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Records the input of the first block, layer 0."""
@@ -181,14 +186,23 @@ class PartialEncoder:
 
 
 def _find_blocks(network: Network, depth: int) -> "torch.nn.ModuleList | None":
-    """Finds the list of the `depth` blocks in a network. Returns None if it has no such list."""
+    """Finds the list of the `depth` blocks in a network.
+
+    Returns None if it has no such list: ALBERT runs one block several times, and XLM has a list for
+    each part of its blocks.
+    """
     import torch
 
-    for module in network.modules():
-        if not isinstance(module, torch.nn.ModuleList) or len(module) != depth:
-            continue
-        if not isinstance(module[0], torch.nn.ModuleList):
-            return module
+    for parent in network.modules():
+        lists = [
+            child
+            for child in parent.children()
+            if isinstance(child, torch.nn.ModuleList)
+            and len(child) == depth
+            and not isinstance(child[0], torch.nn.ModuleList)
+        ]
+        if lists:
+            return lists[0] if len(lists) == 1 else None
     return None
 
 
@@ -209,8 +223,8 @@ class EncoderNetwork(LoadedModel):
         language_tokenizers: language -> its own tokenizer, empty for most models.
         config: configuration of the network.
         counts: statistics, which the readers update: how many texts were ``requested``, how many of
-            them had to be ``computed``, and their ``tokens``, without and with padding
-            (``padded_tokens``).
+            them had to be ``computed``, and the tokens of the computed texts, without padding
+            (``tokens``) and with it (``padded_tokens``).
     """
 
     def __init__(
@@ -225,6 +239,7 @@ class EncoderNetwork(LoadedModel):
         from mtmetrics.models.plain_networks import load_network
 
         self.tokenizer = pretrained_tokenizer(self.folder)
+        require_fast_tokenizer(self.tokenizer, self.description)
         network = load_network("AutoModel", self.folder, torch_dtype(self.dtype))
         self.language_tokenizers = language_tokenizers(self.folder)
         self.config = network.config

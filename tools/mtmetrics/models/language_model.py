@@ -2,7 +2,7 @@
 
 The score is a term of XMoverScore, and a metric by itself. A text becomes a row of token ids, maybe
 with a start and an end token. The network computes the loss of every token of a row except the first;
-the score is the negative mean of these losses.
+the score is by default the negative mean of these losses.
 
 "As published" means: as in the language-model term of XMoverScore (Zhao et al., 2020).
 """
@@ -15,14 +15,15 @@ import numpy as np
 
 from mtmetrics.artifacts.models import Network, NetworkConfig, pretrained_tokenizer
 from mtmetrics.checks import choice
-from mtmetrics.errors import ArtifactError, InputError, MTMetricsError
-from mtmetrics.models.devices import dtype_name, torch_dtype
+from mtmetrics.errors import ArtifactError, InputError
+from mtmetrics.models.devices import dtype_name, overflow_error, torch_dtype
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.text_cache import TextCache
-from mtmetrics.models.text_units import spans_of
+from mtmetrics.models.text_units import require_fast_tokenizer, spans_of, tokenizer_limit
 
 if TYPE_CHECKING:
     import torch
+    from tokenizers import Encoding
 
     from mtmetrics.models.batches import Compute
 
@@ -54,7 +55,7 @@ class LanguageModel(LoadedModel):
             - ``"short"``: texts of fewer than two tokens, which have no likelihood without it.
             - ``"always"``: all texts.
             - ``"never"``: no text. Texts of fewer than two tokens score 0, as published, which is
-              the best possible score.
+              the best possible score; with `end_token`, only texts without tokens do.
         end_token: add an end-of-text token to each text that has room for it, and score it. Only
             for models that were trained on single texts.
         length_power: the log-likelihood of a text is divided by ``token count ** length_power``, as
@@ -65,7 +66,7 @@ class LanguageModel(LoadedModel):
             is 2,048 here. Losses are computed in float32, even if the network has another dtype.
 
     Attributes:
-        floor: score of a blank text: that of a uniform guess over the vocabulary.
+        floor: score of a text without tokens: that of a uniform guess over the vocabulary.
 
     Raises:
         InputError: an unknown option, or a power outside of [0, 1].
@@ -93,6 +94,7 @@ class LanguageModel(LoadedModel):
         from mtmetrics.models.plain_networks import load_network
 
         self.tokenizer = pretrained_tokenizer(self.folder)
+        require_fast_tokenizer(self.tokenizer, self.description)
         network = load_network("AutoModelForCausalLM", self.folder, torch_dtype(self.dtype))
         _fuse_activations(network)
         self._has_plain_head = _has_plain_head(network.eval())
@@ -109,7 +111,7 @@ class LanguageModel(LoadedModel):
             raise ArtifactError(
                 f"{self.description}: its config names no eos_token_id; leave end_token out"
             )
-        self.max_length = int(self.tokenizer.model_max_length)
+        self.max_length = tokenizer_limit(self.tokenizer)
         positions = getattr(config, "max_position_embeddings", None)
         if positions:
             self.max_length = int(min(positions, self.max_length))
@@ -131,9 +133,9 @@ class LanguageModel(LoadedModel):
         """Scores N texts: log-likelihoods, divided as `length_power` says.
 
         Returns:
-            (N,) float64 scores in nats, at most 0 (blank texts get `floor`, or 0 with
-            ``start_token="never"``); (N,) token counts; and an (N,) mask of texts that were
-            truncated at the model's limit.
+            (N,) float64 scores in nats, at most 0 (texts without tokens get `floor`, or 0 with
+            ``start_token="never"``); (N,) token counts without start and end tokens; and an (N,)
+            mask of texts that were truncated at the model's limit.
         """
         likelihoods = self._cache.values(texts, self._score)
         return (
@@ -147,8 +149,9 @@ class LanguageModel(LoadedModel):
 
         Returns:
             For each text, the (k, 2) positions of its k tokens, in characters; and their (k,)
-            negative log-likelihoods in nats, 0 for a first token that is not scored. The start and
-            end tokens are left out.
+            negative log-likelihoods in nats, 0 for a token that is not scored: a first token
+            without a start token, or a last one that a start token leaves no room for. The start
+            and end tokens are left out.
         """
         encoded = self.tokenizer(
             list(texts),
@@ -194,7 +197,7 @@ class LanguageModel(LoadedModel):
 
         self._run([self._with_special_tokens(text_ids) for text_ids in ids], compute)
         return [
-            _Likelihood(float(score), len(text_ids), bool(encoding.overflowing))
+            _Likelihood(float(score), len(text_ids), self._is_truncated(encoding))
             for score, text_ids, encoding in zip(scores, ids, encoded.encodings, strict=True)
         ]
 
@@ -229,10 +232,7 @@ class LanguageModel(LoadedModel):
             )
         token_losses = torch.cat(losses_by_part)
         if not token_losses.isfinite().all():
-            raise MTMetricsError(
-                f"language model {self.name}: overflows in {self.dtype}; use dtype='float32'",
-                mentions=["dtype='float32'"],
-            )
+            raise overflow_error(f"{self.description}:", self.dtype)
         losses = torch.zeros(is_scored.shape, device=batch.device)
         losses[is_scored] = token_losses
         return losses
@@ -240,6 +240,11 @@ class LanguageModel(LoadedModel):
     def _gets_start(self, ids: list[int]) -> bool:
         """Whether a text with these ids gets a start token."""
         return self.start_token == "always" or (self.start_token == "short" and len(ids) < 2)
+
+    def _is_truncated(self, encoding: "Encoding") -> bool:
+        """Whether a text was truncated, by the tokenizer or to make room for a start token."""
+        room = self.max_length - self._gets_start(encoding.ids)
+        return bool(encoding.overflowing) or len(encoding.ids) > room
 
     def _with_special_tokens(self, ids: list[int]) -> list[int]:
         """Adds the start and the end token to the ids of a text, up to the model's limit."""
@@ -252,14 +257,17 @@ class LanguageModel(LoadedModel):
 
 
 def _special_token(
-    config: NetworkConfig, model_id: int | None, tokenizer_id: int | None
+    config: NetworkConfig, model_id: int | list[int] | None, tokenizer_id: int | None
 ) -> int | None:
     """Returns the id of a special token: the model's, or the tokenizer's if the model's id is outside
     of the vocabulary.
 
     Chinese models with BERT's vocabulary wrap a text in ``[CLS]`` and ``[SEP]``, while their
-    config.json keeps the ids of GPT-2.
+    config.json keeps the ids of GPT-2. Models of chats list several end tokens; the first one ends a
+    text, the others end a turn.
     """
+    if isinstance(model_id, list):
+        model_id = model_id[0] if model_id else None
     if model_id is None or model_id < config.vocab_size:
         return model_id
     return tokenizer_id
@@ -292,8 +300,8 @@ def _fuse_activations(network: Network) -> None:
 
 
 def length_normalised(means: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns ``exp(mean) ** (1 / length)`` for (N,) scores of `LanguageModel` and token counts; 0
-    for texts of fewer than two tokens.
+    """Returns ``exp(mean) ** (1 / length)`` for (N,) mean log-likelihoods and token counts; 0 for
+    texts of fewer than two tokens.
 
     It is the term of XMoverScore's variant `release`. It divides by the length a second time, so that it
     approaches 1 for long texts, even for unlikely ones.

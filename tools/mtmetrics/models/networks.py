@@ -340,7 +340,7 @@ class Member(nn.Module):
         """Returns (B,) scores.
 
         The arguments are those of `PooledBiLSTM.forward`, and (B, f) `features` with mean 0 and
-        standard deviation 1.
+        standard deviation 1, if and only if `feature_dim` is not 0.
         """
         pairs = self.pairs(self.dropout(compared), self.dropout(translation), lengths)
         pairs = self.output_dropout(pairs)

@@ -216,7 +216,7 @@ texts."""
 
 Language = str | Sequence[str | None] | None
 """ISO 639 code of all texts, or one per text. Only encoders with tokenizers for single languages
-read it; they refuse None."""
+read it; they refuse None, also for one of the texts."""
 
 
 class Encoder(Protocol):

@@ -100,7 +100,8 @@ class Regressor(nn.Module):
 
     def mixes(self) -> np.ndarray:
         """Returns the weights of the encoder's layers: (members + feature layers, depth), a row for
-        each network, then a row for each layer that features are computed from."""
+        each network, then a row for each layer that features are computed from. Networks with a
+        `composition` read one layer and have no weights."""
         rows = [
             member.mix.weights().detach().cpu().numpy().astype(np.float64)
             for member in self.members
@@ -133,7 +134,7 @@ class Regressor(nn.Module):
             translation: (B, m, members * width) vectors of the translations.
             lengths: (B,) lengths of each side.
             features: (B, f) feature values, not yet standardised; None for networks without
-                features.
+                features, and only for them.
             roles: roles of the compared side, see `ComposedInference.forward`; ignored without a
                 `composition`.
         """

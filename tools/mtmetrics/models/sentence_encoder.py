@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtmetrics.artifacts.models import sentence_model
-from mtmetrics.errors import MTMetricsError
+from mtmetrics.models.devices import overflow_error
 from mtmetrics.models.loaded import LoadedModel
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
 from mtmetrics.models.text_cache import TextCache
@@ -67,10 +67,7 @@ class SentenceTransformerEncoder(LoadedModel):
         )
         vectors = computed.float().cpu().numpy()
         if not np.isfinite(vectors).all():
-            raise MTMetricsError(
-                f"{self.description}: overflows in {self.dtype}; use dtype='float32'",
-                mentions=["dtype='float32'"],
-            )
+            raise overflow_error(f"{self.description}:", self.dtype)
         limit = self._model.max_seq_length
         tokenized = self._model.tokenizer(texts, truncation=limit is not None, max_length=limit)
         return [

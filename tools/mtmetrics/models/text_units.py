@@ -11,9 +11,11 @@ import numpy as np
 import regex
 
 from mtmetrics.artifacts.models import Tokenizer
-from mtmetrics.errors import InputError
+from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.io.languages import is_unspaced
 
+# Limit of a text in tokens where the tokenizer has none.
+_MOST_TOKENS = 2**31 - 1
 # Combining marks, and the two joiners of Indic scripts.
 _MARKS = regex.compile(r"[\p{M}\u200c\u200d]+")
 
@@ -38,6 +40,29 @@ class TextUnits(NamedTuple):
         return TextUnits(words, self.spans[places], np.arange(len(places)))
 
 
+def tokenizer_limit(tokenizer: Tokenizer) -> int:
+    """Returns the highest number of tokens, special tokens included, that a tokenizer allows."""
+    # `transformers` says 1e30 for "no limit", which its tokenizers cannot take as a number of tokens.
+    return int(min(tokenizer.model_max_length, _MOST_TOKENS))
+
+
+def require_fast_tokenizer(tokenizer: Tokenizer, description: str) -> None:
+    """Refuses a tokenizer that does not tell where its tokens stand in a text.
+
+    Args:
+        tokenizer: the tokenizer.
+        description: kind and name of its model, for the message.
+
+    Raises:
+        ArtifactError: it is not a fast tokenizer of `transformers`.
+    """
+    if not tokenizer.is_fast:
+        raise ArtifactError(
+            f"{description}: {type(tokenizer).__name__} does not tell where its tokens stand in a "
+            "text; choose a model with a fast tokenizer"
+        )
+
+
 def spans_of(spans: Sequence[tuple[int, int]]) -> np.ndarray:
     """Returns k spans as a (k, 2) int64 array, also where k is 0."""
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
@@ -46,7 +71,8 @@ def spans_of(spans: Sequence[tuple[int, int]]) -> np.ndarray:
 def text_words(
     tokenizer: Tokenizer, text: str, max_length: int, *, pieces: bool = False
 ) -> TextUnits:
-    """Splits a text into words, or into pieces; it is cut after `max_length` tokens."""
+    """Splits a text into words, or into pieces; it is cut after `max_length` tokens, special tokens
+    included."""
     encoded = tokenizer(text, truncation=True, max_length=max_length, return_offsets_mapping=True)
     token_names = tokenizer.convert_ids_to_tokens(encoded["input_ids"])
     unit_names: list[str] = []
@@ -104,15 +130,19 @@ def word_table(tokenizer: Tokenizer) -> np.ndarray:
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     special = set(tokenizer.all_special_ids)
     table = np.ones(max(vocabulary.values()) + 1, dtype=bool)
-    if any(piece.startswith("##") for piece in vocabulary):
+    wordpiece_marks = sum(piece.startswith("##") for piece in vocabulary)
+    sentencepiece_marks = sum(piece.startswith("▁") for piece in vocabulary)
+    # A vocabulary of one kind may have a few pieces that begin with the other mark: "##" in Markdown.
+    if wordpiece_marks > sentencepiece_marks:
         begins_word = _begins_word_in_wordpiece
-    elif any(piece.startswith("▁") for piece in vocabulary):
+    elif sentencepiece_marks:
         begins_word = _begins_word_in_sentencepiece
     else:
         raise InputError(
             "the word filter knows WordPiece ('##') and SentencePiece ('▁') vocabularies; this "
-            "encoder has another one: use variant='release', which keeps all tokens",
-            mentions=["variant='release'"],
+            "encoder has another one: choose another encoder, or in a metric pieces='all', which "
+            "keeps all tokens",
+            mentions=["pieces='all'"],
         )
     for piece, number in vocabulary.items():
         table[number] = number in special or begins_word(piece)

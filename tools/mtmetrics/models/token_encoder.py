@@ -14,14 +14,14 @@ import numpy as np
 
 from mtmetrics.artifacts.models import NetworkConfig, Tokenizer
 from mtmetrics.checks import positive
-from mtmetrics.errors import InputError, MTMetricsError
-from mtmetrics.models.devices import warn_of_slow_dtype
+from mtmetrics.errors import InputError
+from mtmetrics.models.devices import overflow_error, warn_of_slow_dtype
 from mtmetrics.models.encoder_network import EncodedText, EncoderNetwork, TextKey, VectorSpec
 from mtmetrics.models.packed import Language, Level, PackedTokens, distinct
-from mtmetrics.models.text_units import TextUnits, text_words
+from mtmetrics.models.text_units import TextUnits, text_words, tokenizer_limit
 
-# Models whose first position is the one after the padding id, as in RoBERTa. The other positions are
-# never used.
+# Models whose first position is the one after the padding id, as in RoBERTa. The positions before it
+# are never used.
 _OFFSET_MODEL_TYPES = {
     "roberta",
     "xlm-roberta",
@@ -32,9 +32,13 @@ _OFFSET_MODEL_TYPES = {
     "data2vec-text",
     "longformer",
     "xmod",
+    "ibert",
+    "luke",
+    "lilt",
+    "layoutlmv3",
+    "markuplm",
+    "esm",
 }
-# Limit of a text in tokens where neither the model nor the tokenizer has one.
-_MOST_TOKENS = 2**31 - 1
 
 
 class TokenEncoder:
@@ -205,6 +209,10 @@ class TokenEncoder:
             texts: N texts.
             language: language of all texts, or one per text; needed if the model has tokenizers for
                 single languages.
+
+        Raises:
+            InputError: a language is missing, see `tokenizer_for`.
+            MTMetricsError: a text does not fit into memory, or the model overflows.
         """
         return self._encode(texts, language)
 
@@ -297,7 +305,8 @@ class TokenEncoder:
             for index, ids in enumerate(encoded["input_ids"]):
                 word_positions = [-1 if word is None else word for word in encoded.word_ids(index)]
                 encoding = encoded.encodings[index]
-                # Other tokenizers give types to pairs of texts alone, or use them otherwise.
+                # The types of the default tokenizer do not tell languages apart: they are for pairs of
+                # texts.
                 has_type = language is not None and len(ids) > 0
                 yield EncodedText(
                     vectors=no_vectors,
@@ -317,11 +326,8 @@ class TokenEncoder:
         def write(index: int, spec: VectorSpec, vectors: np.ndarray) -> None:
             if not np.isfinite(vectors).all():
                 layers = " + ".join(map(str, spec.layers))
-                raise MTMetricsError(
-                    f"encoder {self.name}: layer {layers} overflows in {self.dtype}; use "
-                    "dtype='float32'",
-                    option="encoder",
-                    mentions=["dtype='float32'"],
+                raise overflow_error(
+                    f"encoder {self.name}: layer {layers}", self.dtype, option="encoder"
                 )
             for columns in columns_by_spec[spec]:
                 rows[index][:, columns] = vectors
@@ -332,11 +338,10 @@ class TokenEncoder:
 
 def _max_length(tokenizer: Tokenizer, config: NetworkConfig) -> int:
     """Returns the number of tokens that a model can read at once."""
-    # `transformers` says 1e30 for "no limit", which its tokenizers cannot take as a number of tokens.
-    tokenizer_limit = min(tokenizer.model_max_length, _MOST_TOKENS)
+    limit = tokenizer_limit(tokenizer)
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
-        return int(tokenizer_limit)
+        return limit
     if config.model_type in _OFFSET_MODEL_TYPES:
         positions -= config.pad_token_id + 1
-    return int(min(positions, tokenizer_limit))
+    return int(min(positions, limit))
