@@ -33,8 +33,11 @@ class StaticVectors:
     """Looks words up in a table; words that it does not hold are left out.
 
     A text is split at white space. A chunk that is no word of the table, neither as written nor
-    lower-cased, is split at its punctuation. Runs of a script that is written without spaces are
-    split into the longest words of the table, from left to right.
+    lower-cased, is split at its punctuation and symbols; a run of these, such as ``?!``, is looked up
+    as one word. Runs of a script that is written without spaces are split into the longest words of
+    the table, from left to right.
+
+    The argument `language` of the methods has no effect; encoders of other kinds need it.
 
     Args:
         table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts;
@@ -44,6 +47,10 @@ class StaticVectors:
     Raises:
         InputError: there is no such file.
         ArtifactError: the file is no such table, or damaged.
+
+    Attributes:
+        dim: dimensions d of the vectors.
+        word_table: (V,) bool, false at words of the table that are only punctuation and symbols.
     """
 
     level: Level = "word"
@@ -184,4 +191,5 @@ def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
 
 
 def _is_punctuation(character: str) -> bool:
+    """Whether a character is punctuation or a symbol."""
     return unicodedata.category(character)[0] in "PS"
