@@ -92,6 +92,14 @@ def test_only_one_preset_is_extended(extending) -> None:
         )
 
 
+def test_a_bundled_preset_is_extended_by_its_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mini", "mine"):
+        (tmp_path / name).mkdir()
+    assert presets.extending("sentsim", "mini", "")["extends"] == "mini"
+    assert presets.extending("sentsim", "mine", "")["extends"] == str(tmp_path.resolve() / "mine")
+
+
 def test_a_preset_whose_options_would_be_lost_is_not_extended(extending) -> None:
     base = extending('[mt-ref]\nwords = "words"\n[options]\nw1 = 0.2\n', "base")
     with pytest.raises(ArtifactError, match="base', which has options; copy its keys here instead"):

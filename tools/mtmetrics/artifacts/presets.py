@@ -203,16 +203,19 @@ def _extended(preset: Preset, local_files_only: bool, extending_files: tuple[Pat
 
 
 def extending(metric: str, base: str | None, description: str) -> dict[str, str]:
-    """Returns the keys at the head of a preset.
+    """Returns the keys at the head of a preset that extends another one.
 
     Args:
         metric: for which the preset is made.
-        base: name or folder of the preset that it extends; None for a metric without presets.
+        base: name or folder of the preset that it extends; None for a metric without presets, so
+            that it extends none.
         description: of the preset.
     """
     head = {"metric": metric, "description": description}
     if base is not None:
-        head["extends"] = str(Path(base).resolve()) if Path(base).is_dir() else base
+        # As in `load_preset`, a preset of this package comes before a folder of the same name.
+        is_folder = base not in preset_names(metric) and Path(base).is_dir()
+        head["extends"] = str(Path(base).resolve()) if is_folder else base
     return head
 
 

@@ -45,7 +45,7 @@ class StaticVectors:
             bytes of the words joined by line ends.
 
     Raises:
-        InputError: there is no such file.
+        InputError: there is no such file, or it cannot be decompressed or decoded.
         ArtifactError: the file is no such table, or damaged.
 
     Attributes:
@@ -145,7 +145,13 @@ def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
         table = safetensors.numpy.load_file(path)
         words = table["words"].tobytes().decode("utf-8").split("\n")
         vectors = table["vectors"]
-    except (OSError, KeyError, UnicodeDecodeError, safetensors.SafetensorError) as error:
+    except (
+        OSError,
+        KeyError,
+        UnicodeDecodeError,
+        TypeError,  # vectors in a format that NumPy lacks, such as bfloat16
+        safetensors.SafetensorError,
+    ) as error:
         raise ArtifactError(
             f"vectors {path}: damaged, or not a table with 'words' and 'vectors' ({error})"
         ) from error
