@@ -105,6 +105,16 @@ def test_an_entry_is_replaced_and_all_else_stays(tmp_path: Path) -> None:
     assert tomllib.loads(path.read_text())["two"] == about | {"files": ENTRY.files}
 
 
+def test_no_file_of_the_old_entry_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.toml"
+    old = dataclasses.replace(ENTRY, files={"b": "2", "old": "3"})
+    text = entry_toml(old).replace('"old"', '# A comment.\n"old"')
+    path.write_text(text)
+    with pytest.raises(ArtifactError, match="the entry two cannot be replaced there .*comment"):
+        update_catalog(path, ENTRY)
+    assert path.read_text() == text
+
+
 def test_an_entry_is_added(tmp_path: Path) -> None:
     path = tmp_path / "catalog.toml"
     assert update_catalog(path, ENTRY)

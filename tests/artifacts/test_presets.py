@@ -92,6 +92,42 @@ def test_only_one_preset_is_extended(extending) -> None:
         )
 
 
+def test_a_bundled_preset_is_extended_by_its_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mini", "mine"):
+        (tmp_path / name).mkdir()
+    assert presets.extending("sentsim", "mini", "")["extends"] == "mini"
+    assert presets.extending("sentsim", "mine", "")["extends"] == str(tmp_path.resolve() / "mine")
+
+
+def test_a_preset_whose_options_would_be_lost_is_not_extended(extending) -> None:
+    base = extending('[mt-ref]\nwords = "words"\n[options]\nw1 = 0.2\n', "base")
+    with pytest.raises(ArtifactError, match="base', which has options; copy its keys here instead"):
+        presets.load_preset("sentsim", extending(f'extends = "{base}"\n'))
+
+
+def test_paths_lie_in_the_folder_of_any_preset_of_a_chain(extending) -> None:
+    base = extending('[mt-ref]\nwords = "words"\n', "base")
+    (base / "words").mkdir()
+    extending('extends = "../base"\n[score]\nvariant = "wmd"\n', "middle")
+    preset = presets.load_preset("sentsim", extending('extends = "../middle"\n'))
+    assert preset.settings == {"mt-ref": {"words": "words"}, "score": {"variant": "wmd"}}
+    assert Path(preset.path("words")).resolve() == base / "words"
+
+
+@pytest.mark.parametrize("extended", [".", "../mine", "../other"])
+def test_a_preset_that_extends_itself_is_refused(extending, extended: str) -> None:
+    extending('extends = "../mine"\n', "other")
+    with pytest.raises(ArtifactError, match="the preset extends itself"):
+        presets.load_preset("sentsim", extending(f'extends = "{extended}"\n'))
+
+
+@pytest.mark.parametrize("text", ["bounds = 3\n", "agreement = [1]\n", "[mt-refs]\nen = 2\n"])
+def test_a_value_in_place_of_a_table_is_refused(extending, text: str) -> None:
+    with pytest.raises(ArtifactError, match="must be a table"):
+        load_scorer("sentsim", str(extending(text)), against="source")
+
+
 @pytest.mark.parametrize("metric", ["xmoverscore", "uscore"])
 def test_paper_names_a_language_model_of_each_target_that_its_authors_had_one_for(
     metric: str,

@@ -38,6 +38,11 @@ def test_an_mbart_is_a_translation_model(tmp_path: Path) -> None:
     assert artifact_kind(tmp_path) == "translation-model"
 
 
+def test_a_configuration_may_name_no_architecture(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"architectures": null}')
+    assert artifact_kind(tmp_path) == "encoder"
+
+
 def test_work_and_hidden_files_stay_here(tmp_path: Path) -> None:
     private = ("work/mined.tsv", "part/work/x", ".git/config", ".token", "__pycache__/a.pyc")
     for file in ("a.json", "part/model.safetensors", *private):

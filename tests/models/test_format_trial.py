@@ -110,6 +110,14 @@ def test_ties_go_to_float32_and_are_not_warned_of() -> None:
         assert (trial.favours_bfloat16, trial.rules_out_bfloat16) == (favours, refutes)
 
 
+def test_a_clock_that_is_too_coarse_ends_in_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.time, "process_time", lambda: 0.0)
+    trial = module._measure()
+    assert trial.speedup == 1
+    assert not trial.favours_bfloat16
+    assert not trial.rules_out_bfloat16
+
+
 def test_a_real_trial_measures_both_and_leaves_random_numbers_alone() -> None:
     torch.manual_seed(1)
     expected = torch.rand(3)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from helpers import write
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch
 
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.static_vectors import StaticVectors, read_table
@@ -76,5 +78,12 @@ def test_damaged_safetensors_and_missing_file(tmp_path: Path) -> None:
         read_table(write(tmp_path / "t.safetensors", "no"))
     with pytest.raises(ArtifactError, match="2 words, but vectors of shape"):
         read_table(safetensors(tmp_path / "t.safetensors", ["a", "b"], np.zeros((1, 2))))
+    path = tmp_path / "half.safetensors"
+    vectors = torch.ones((2, 2), dtype=torch.bfloat16)
+    save_torch({"vectors": vectors, "words": torch.tensor(list(b"a\nb"))}, path)
+    with pytest.raises(
+        ArtifactError, match=r"half\.safetensors: damaged, or not a table .*bfloat16"
+    ):
+        read_table(path)
     with pytest.raises(InputError, match="no such file"):
         StaticVectors(tmp_path / "none.vec")

@@ -158,7 +158,8 @@ def bind(folder: Path, base: str, revision: str | None = None) -> None:
 
 
 def require_public_base(folder: Path) -> None:
-    """Refuses to publish an adapter whose encoder others would not find."""
+    """Raises an ArtifactError for an adapter whose encoder others would not find: it may be in the
+    folder ``base`` of the adapter, in the catalog, or a Hub repository."""
     adapter = read_adapter(folder)
     is_public = adapter.base in catalog() or REPOSITORY_NAME_PATTERN.fullmatch(adapter.base)
     if adapter.base != BASE and not is_public:

@@ -112,7 +112,8 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
         Whether the file changed.
 
     Raises:
-        ArtifactError: the catalog cannot be read, or has an entry that must be replaced by hand.
+        ArtifactError: the catalog cannot be read, or has an entry that must be replaced by hand, such
+            as one with a comment between its files.
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip() + "\n" if path.exists() else ""
@@ -123,8 +124,10 @@ def update_catalog(path: Path, entry: CatalogEntry) -> bool:
     if new_text == text:
         return False
     try:
-        tomllib.loads(new_text)
-    except tomllib.TOMLDecodeError as error:
+        table = tomllib.loads(new_text)[entry.name]
+        if table != tomllib.loads(new_entry)[entry.name]:
+            raise ValueError("keys of the old entry stand behind a comment")
+    except ValueError as error:  # also of text that is no TOML
         raise ArtifactError(
             f"{path}: the entry {entry.name} cannot be replaced there ({error}); write it by "
             f"hand:\n{new_entry}"

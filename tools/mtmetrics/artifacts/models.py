@@ -132,14 +132,15 @@ def base_folder(folder: Path, *, local_files_only: bool = True) -> Path:
         raise ArtifactError(
             f"{folder}: an adapter of {adapter.base}#{adapter.base_fingerprint}, but {base} is "
             f"#{base_fingerprint}; get that version of the encoder, or train the adapter again by "
-            f"'mtmetrics train contrastive --model {adapter.base} --adapter-rank {adapter.rank}'"
+            f"'mtmetrics train contrastive --model {adapter.base_place} --adapter-rank "
+            f"{adapter.rank}'"
         )
     return base
 
 
 def require_adaptable(folder: Path) -> None:
-    """Refuses a model that adapters cannot be trained or read on: they are for encoders that are
-    mean-pooled."""
+    """Raises an ArtifactError for a model that adapters cannot be trained or read on: they are for
+    encoders that are mean-pooled."""
     problem = None
     if is_adapter(folder):
         problem = "is an adapter itself; name its encoder instead"
@@ -153,17 +154,25 @@ def require_adaptable(folder: Path) -> None:
 
 
 def _downloaded(name: str | Path, revision: str | None, local_files_only: bool) -> Path:
+    from huggingface_hub.errors import HFValidationError
+
     if Path(name).is_dir():
         raise ArtifactError(f"{name}: the folder holds no config.json, so it is no model")
     source = hub_source(name, revision)
     try:
         return download(source, MODEL_FILES, local_files_only=local_files_only)
     except ArtifactError as error:
-        raise ArtifactError(
+        message = (
             f"the model {str(name)!r} was not found {places_in_words()}, in the cache or on the "
-            f"Hub: {error}; with a network, 'hf download {source.repository}' fetches it; a "
-            "bundled preset, such as mini, needs none"
-        ) from error
+            f"Hub: {error}"
+        )
+        if not isinstance(error.__cause__, HFValidationError):  # else it is a path, say
+            revision_option = f" --revision {source.revision}" if source.revision else ""
+            message += (
+                f"; with a network, 'hf download {source.repository}{revision_option}' fetches it; "
+                "a bundled preset, such as mini, needs none"
+            )
+        raise ArtifactError(message) from error
 
 
 def refuse_code(folder: Path) -> None:
@@ -245,7 +254,7 @@ def pretrained_tokenizer(folder: Path, *, as_stored: bool = False) -> Tokenizer:
         general_class = transformers.PreTrainedTokenizerFast
         kind = transformers.AutoTokenizer
         file = folder / "tokenizer.json"
-        if file.is_file() and (as_stored or _names_no_class(folder)):
+        if (_names_general_class(folder) or as_stored) and file.is_file():
             kind = general_class
         tokenizer = kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if type(tokenizer) is general_class and transformers.__version__.startswith("4."):
@@ -259,7 +268,7 @@ def model_config(folder: Path, kind: str) -> NetworkConfig:
     """Reads the configuration of a model, without its weights.
 
     Args:
-        folder: of the model.
+        folder: of the model; not of an adapter, whose configuration is that of its `base_folder`.
         kind: what the model shall be loaded as, for the message.
 
     Raises:
@@ -292,6 +301,7 @@ def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") ->
         network = getattr(transformers, auto_class).from_pretrained(
             base,
             local_files_only=True,
+            # An adapter is added in float32, and the sum is rounded.
             dtype=torch.float32 if is_adapter(folder) else dtype,
             use_safetensors=True,
             trust_remote_code=False,
@@ -302,12 +312,16 @@ def transformers_network(auto_class: str, folder: Path, dtype: "torch.dtype") ->
     return network
 
 
-def _names_no_class(folder: Path) -> bool:
-    """Whether a folder names no class of tokenizer but the general one."""
+def _names_general_class(folder: Path) -> bool:
+    """Whether a folder says that its tokenizer is of the general class of `transformers`.
+
+    Raises:
+        ArtifactError: tokenizer_config.json is damaged.
+    """
     path = folder / "tokenizer_config.json"
     if not path.is_file():
         return False
-    name = json.loads(path.read_text(encoding="utf-8")).get("tokenizer_class")
+    name = read_json_object(path).get("tokenizer_class")
     return name in ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
@@ -330,7 +344,8 @@ def language_tokenizers(folder: Path) -> dict[str, Tokenizer]:
 
 
 def require_one_vocabulary(folder: Path) -> None:
-    """Refuses an encoder with tokenizers of single languages, for sentence-transformers."""
+    """Raises an ArtifactError for an encoder with tokenizers of single languages, which
+    sentence-transformers cannot use."""
     if any(base_folder(folder).glob(_LANGUAGES)):
         raise ArtifactError(
             f"{folder}: reads some languages with a vocabulary of its own, which "
@@ -340,7 +355,17 @@ def require_one_vocabulary(folder: Path) -> None:
 
 
 def sentence_model(folder: Path, device: str, dtype: str = "float32") -> Network:
-    """Loads a ``SentenceTransformer`` of a folder; an encoder without pooling gets mean pooling."""
+    """Loads a ``SentenceTransformer`` of a folder; an encoder without pooling gets mean pooling.
+
+    Args:
+        folder: of the model.
+        device: a name of torch, such as ``"cuda:0"``.
+        dtype: number format to load into, by the name of torch.
+
+    Raises:
+        ArtifactError: a file is missing or damaged, or the encoder has tokenizers of single
+            languages.
+    """
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -462,8 +487,8 @@ def model_fingerprint(folder: Path) -> str:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Returns the first 8 hexadecimal digits of a sha256 over names and contents of files; their
-    folders do not count."""
+    """Returns the first 8 hexadecimal digits of a sha256 over names and contents of files, in their
+    order; their folders do not count."""
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.name}:{cached_sha256(path)}\n".encode())

@@ -64,7 +64,7 @@ def hub_source(
     """Tells where an artifact lies on the Hub.
 
     Args:
-        name: an artifact of the catalog, or a repository.
+        name: an artifact of the catalog that has a repository, or a repository.
         revision: another revision than the pinned one; no checksums of its files are known.
         namespace: replaces that of an artifact of the catalog; None takes that of the environment,
             if any.
@@ -112,8 +112,8 @@ def hub_snapshot(folder: Path) -> tuple[str, str] | None:
 
 
 def is_on_hub(name: str, kind: str) -> bool:
-    """Whether the Hub may have a name that is nowhere on this machine: an artifact of the catalog
-    of this kind, or ``ORG/NAME``."""
+    """Whether to ask the Hub for a name that is none of the `local_places`: it is an artifact of the
+    catalog of this kind, or ``ORG/NAME``."""
     entry = catalog().get(name)
     if entry is not None:
         return entry.repository is not None and entry.kind == kind

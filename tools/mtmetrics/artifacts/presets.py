@@ -40,7 +40,8 @@ class Preset:
         name: of the preset, or its folder.
         metric: for which it is made.
         folder: in which relative paths of the preset lie.
-        base_folder: the folder of the preset that it extends, for the paths that come from there.
+        base_folders: the folder of the preset that it extends, for the paths that come from there;
+            then that of the preset which that one extends, and so on.
         settings: its tables, see the metric's card, and those of the preset that it extends.
         options: options of the metric, with the names that `mtmetrics.load` takes.
     """
@@ -50,13 +51,13 @@ class Preset:
     folder: Path
     settings: Table
     options: Table = dataclasses.field(default_factory=dict)
-    base_folder: Path | None = None
+    base_folders: tuple[Path, ...] = ()
 
     def path(self, name: str) -> str:
-        """Finds a model or map that the preset names: the path in its folder, or in that of the
-        preset that it extends, if there is one; else the name itself."""
-        for folder in (self.folder, self.base_folder):
-            if folder is not None and (folder / name).exists():
+        """Finds a model or map that the preset names: the path in its folder, or in one of the
+        `base_folders`, if there is one; else the name itself."""
+        for folder in (self.folder, *self.base_folders):
+            if (folder / name).exists():
                 return str(folder / name)
         return name
 
@@ -78,6 +79,7 @@ class Preset:
             if name in tables:
                 self._refuse_other_keys("key", name, value, tables[name])
             elif f"{name}.*" in tables:
+                self._require_table(name, value)
                 for key, table in value.items():
                     self._refuse_unknown_in(f"{name}.{key}", table, name, tables)
 
@@ -93,11 +95,14 @@ class Preset:
         for key, inner_table in inner_tables.items():
             self._refuse_other_keys("key", f"{place}.{key}", inner_table, inner_keys or set())
 
-    def _refuse_other_keys(self, kind: str, name: str, table: object, keys: set[str]) -> None:
-        if not isinstance(table, dict):
+    def _require_table(self, name: str, value: object) -> None:
+        if not isinstance(value, dict):
             raise ArtifactError(
                 f"preset {self.name}: {name} must be a table, [{name}]", option="preset"
             )
+
+    def _refuse_other_keys(self, kind: str, name: str, table: Any, keys: set[str]) -> None:
+        self._require_table(name, table)
         for key in table:
             if key not in keys:
                 place = f" in [{name}]" if name else ""
@@ -117,8 +122,9 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
     """Reads a preset of this package, or the ``preset.toml`` of an artifact.
 
     Artifacts are looked for in the order of `mtmetrics.artifacts.places`. A file with
-    ``extends = "NAME"`` takes all keys of the preset NAME that it does not hold itself. Its table
-    ``[options]`` holds options of the metric by their names.
+    ``extends = "NAME"`` takes all keys of the preset NAME that it does not hold itself; a table in a
+    table, such as ``[bounds.src-mt]``, counts as one key. Its table ``[options]`` holds options of the
+    metric by their names.
 
     Args:
         metric: name of the metric.
@@ -129,8 +135,16 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
     Raises:
         InputError: no such preset; the message lists what there is.
         ArtifactError: the file is no valid TOML or belongs to another metric; what it extends is
-            missing, or extends another one, too; or the repository cannot be fetched.
+            missing, has options, or extends this preset; or the repository cannot be fetched.
     """
+    return _load(metric, preset, local_files_only, ())
+
+
+def _load(
+    metric: str, preset: str | Path, local_files_only: bool, extending_files: tuple[Path, ...]
+) -> Preset:
+    """Reads a preset, see `load_preset`. `extending_files` are the files that lead to it, each by
+    extending the next one."""
     name = str(preset)
     package_file = _FOLDER / metric / f"{name}.toml"
     if package_file.is_file():
@@ -152,50 +166,56 @@ def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = Fal
         raise ArtifactError(f"{path}: options must be a table, [options]")
     preset_of_file = Preset(name, metric, path.parent, settings, options)
     if "extends" in settings:
-        return _extended(preset_of_file, path, local_files_only)
+        return _extended(preset_of_file, local_files_only, (*extending_files, path.resolve()))
     return preset_of_file
 
 
-def _extended(preset: Preset, path: Path, local_files_only: bool) -> Preset:
-    """Returns a preset with the keys of the one that it extends; `path` is its file."""
+def _extended(preset: Preset, local_files_only: bool, extending_files: tuple[Path, ...]) -> Preset:
+    """Returns a preset with the keys of the one that it extends. `extending_files` as in `_load`; the
+    last one is the preset's own."""
+    path = preset.folder / "preset.toml"
+    if path.resolve() in extending_files[:-1]:
+        raise ArtifactError(f"{path}: the preset extends itself")
     settings = dict(preset.settings)
     base_name = settings.pop("extends")
     if not isinstance(base_name, str):
         raise ArtifactError(f"{path}: extends must name a preset")
     folder = path.parent / base_name
     try:
-        base = load_preset(
-            preset.metric,
-            folder if folder.is_dir() else base_name,
-            local_files_only=local_files_only,
-        )
+        base_place = folder if folder.is_dir() else base_name
+        base = _load(preset.metric, base_place, local_files_only, extending_files)
     except InputError as error:
         raise ArtifactError(f"{path}: extends {base_name!r}: {error}") from None
     if base.options:
-        raise ArtifactError(
-            f"{path}: extends {base_name!r}, which extends another preset; extend that one, and "
-            "repeat the options here"
-        )
+        reason = "which has options; copy its keys here instead"
+        if base.base_folders:
+            reason = "which extends another preset; extend that one, and repeat the options here"
+        raise ArtifactError(f"{path}: extends {base_name!r}, {reason}")
     merged = dict(base.settings)
     for key, value in settings.items():
         base_value = merged.get(key)
         if isinstance(value, dict) and isinstance(base_value, dict):
             value = base_value | value
         merged[key] = value
-    return dataclasses.replace(preset, base_folder=base.folder, settings=merged)
+    return dataclasses.replace(
+        preset, base_folders=(base.folder, *base.base_folders), settings=merged
+    )
 
 
 def extending(metric: str, base: str | None, description: str) -> dict[str, str]:
-    """Returns the keys at the head of a preset.
+    """Returns the keys at the head of a preset that extends another one.
 
     Args:
         metric: for which the preset is made.
-        base: name or folder of the preset that it extends; None for a metric without presets.
+        base: name or folder of the preset that it extends; None for a metric without presets, so
+            that it extends none.
         description: of the preset.
     """
     head = {"metric": metric, "description": description}
     if base is not None:
-        head["extends"] = str(Path(base).resolve()) if Path(base).is_dir() else base
+        # As in `load_preset`, a preset of this package comes before a folder of the same name.
+        is_folder = base not in preset_names(metric) and Path(base).is_dir()
+        head["extends"] = str(Path(base).resolve()) if is_folder else base
     return head
 
 

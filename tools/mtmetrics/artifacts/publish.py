@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Folders that are not published: work of a production may hold mined or translated text.
 _PRIVATE = {"work", "__pycache__"}
-# Formats that are unpickled, so that loading them may run code.
+# Formats whose loading may run code: those that are unpickled, and Python itself.
 _CODE = {".bin", ".ckpt", ".joblib", ".npy", ".npz", ".pickle", ".pkl", ".pt", ".pth", ".py"}
 # Files that the Hub makes itself and needs for large files.
 _OF_THE_HUB = {".gitattributes"}
@@ -84,7 +84,7 @@ class Change(NamedTuple):
     Attributes:
         action: on the file in the repository.
         path: in the repository.
-        size: in bytes.
+        size: in bytes: of the file to send; of the file in the repository if it is deleted.
     """
 
     action: Literal["add", "update", "delete"]
@@ -102,7 +102,7 @@ class Plan:
         changes: the files that differ.
         tag: version tag of the result.
         tagged: whether the tag exists.
-        created: whether the repository was made.
+        created: whether there is no repository before the push, which makes it.
     """
 
     publication: Publication
@@ -192,7 +192,7 @@ def artifact_kind(folder: Path) -> str:
     config = _config(folder)
     if "encoder_fingerprint" in config:
         return "regressor"
-    architectures = config.get("architectures", [])
+    architectures = config.get("architectures") or []  # `transformers` may write null
     if any(name.endswith("LMHeadModel") for name in architectures):
         return "language-model"
     if "MBartForConditionalGeneration" in architectures:

@@ -53,7 +53,7 @@ _HIGHEST_PENALTY = 25
 # Family -> number of vectors that `CometNetwork.score_from_vectors` concatenates. The other families
 # read one vector.
 _VECTOR_COUNTS = {"regression_metric": 6, "referenceless_regression_metric": 4}
-# Size of the cache of text vectors.
+# Size of the cache of text vectors, in bytes.
 _CACHED_BYTES = 2**26
 # Number of sequences whose results are cached.
 _CACHED_SEQUENCES = 4096
@@ -273,7 +273,8 @@ class CometScores(NamedTuple):
             and ``unified`` -> (n,) scores of the sequences with the source, the reference, and
             both; for XCOMET also ``mqm``, (n,) scores computed from the errors.
         errors: errors in each translation; empty lists if the network does not find errors.
-        truncated: (n,) bool, whether a text of the segment was truncated.
+        truncated: (n,) bool, whether a text of the segment, or a sequence of its texts, was
+            truncated.
     """
 
     scores: np.ndarray
@@ -362,7 +363,8 @@ class Comet(LoadedModel):
 
         Args:
             translations: n texts.
-            compared_texts: ``src``, ``ref`` or both -> n sources and references.
+            compared_texts: ``src``, ``ref`` or both -> n sources and references: those of one of
+                the `settings.sides`.
         """
         texts_by_role = {"mt": translations, **compared_texts}
         if self.settings.joint:

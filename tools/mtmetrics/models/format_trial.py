@@ -33,7 +33,8 @@ _LOCK_TIMEOUT = 5  # seconds to wait for the trial of another process
 
 
 class FormatTrial(NamedTuple):
-    """Result of a trial: CPU seconds that a layer takes, the best of several rounds.
+    """Result of a trial: CPU seconds that a layer takes, summed over all threads, the best of several
+    rounds.
 
     Attributes:
         float32: seconds in float32.
@@ -45,7 +46,10 @@ class FormatTrial(NamedTuple):
 
     @property
     def speedup(self) -> float:
-        """Speed of bfloat16 divided by the speed of float32."""
+        """Speed of bfloat16 divided by the speed of float32; 1 if the trial took less than a tick of a
+        coarse clock, as that of Windows is."""
+        if min(self) == 0:
+            return 1.0
         return self.float32 / self.bfloat16
 
     @property
@@ -81,7 +85,10 @@ def format_trial() -> FormatTrial:
 
 
 def _machine_key() -> str:
-    """Returns a hash of everything that the result depends on: CPU, torch, and threads."""
+    """Returns a hash of what the result depends on: CPU, torch, and number of threads.
+
+    Before torch 2.10 CPUs on Linux differ only by their instruction set, such as AVX512.
+    """
     import torch
 
     cpu: dict[str, object] = {"machine": platform.machine(), "name": platform.processor()}

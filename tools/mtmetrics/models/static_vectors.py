@@ -33,8 +33,11 @@ class StaticVectors:
     """Looks words up in a table; words that it does not hold are left out.
 
     A text is split at white space. A chunk that is no word of the table, neither as written nor
-    lower-cased, is split at its punctuation. Runs of a script that is written without spaces are
-    split into the longest words of the table, from left to right.
+    lower-cased, is split at its punctuation and symbols; a run of these, such as ``?!``, is looked up
+    as one word. Runs of a script that is written without spaces are split into the longest words of
+    the table, from left to right.
+
+    The argument `language` of the methods has no effect; encoders of other kinds need it.
 
     Args:
         table: word2vec text (``word 0.1 0.2 ...`` per line, with or without a first line of counts;
@@ -42,8 +45,12 @@ class StaticVectors:
             bytes of the words joined by line ends.
 
     Raises:
-        InputError: there is no such file.
+        InputError: there is no such file, or it cannot be decompressed or decoded.
         ArtifactError: the file is no such table, or damaged.
+
+    Attributes:
+        dim: dimensions d of the vectors.
+        word_table: (V,) bool, false at words of the table that are only punctuation and symbols.
     """
 
     level: Level = "word"
@@ -138,7 +145,13 @@ def _read_safetensors(path: str | Path) -> tuple[list[str], np.ndarray]:
         table = safetensors.numpy.load_file(path)
         words = table["words"].tobytes().decode("utf-8").split("\n")
         vectors = table["vectors"]
-    except (OSError, KeyError, UnicodeDecodeError, safetensors.SafetensorError) as error:
+    except (
+        OSError,
+        KeyError,
+        UnicodeDecodeError,
+        TypeError,  # vectors in a format that NumPy lacks, such as bfloat16
+        safetensors.SafetensorError,
+    ) as error:
         raise ArtifactError(
             f"vectors {path}: damaged, or not a table with 'words' and 'vectors' ({error})"
         ) from error
@@ -184,4 +197,5 @@ def _read_text(path: str | Path) -> tuple[list[str], np.ndarray]:
 
 
 def _is_punctuation(character: str) -> bool:
+    """Whether a character is punctuation or a symbol."""
     return unicodedata.category(character)[0] in "PS"

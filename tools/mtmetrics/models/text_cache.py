@@ -32,7 +32,10 @@ class TextCache(Generic[Key, Value]):
         return self._values.get(key)
 
     def put(self, key: Key, value: Value) -> None:
-        """Keeps a value, and drops the values that were not used for longest to make room."""
+        """Keeps a value, and drops the values that were not used for longest to make room.
+
+        A value that is kept already stays; one that is larger than `limit` is not kept.
+        """
         size = self._size_of(value)
         if key in self._values or size > self.limit:
             return
