@@ -134,8 +134,14 @@ def test_tuning_on_references(tmp_path: Path) -> None:
     ]
     lists = [NBest(texts, "q", [reference], {"model": scores}) for reference, texts, scores in rows]
     reranker = Reranker({}, {"model": 1.0}, model_scores=["model"])
-    with pytest.raises(InputError, match="neither judgements of all candidates"):
+    with pytest.raises(InputError, match=r"list 1: no judgements .* needs an objective"):
         reranker.tune(lists)
+    judged = NBest(["a", "b"], "q", scores={"model": [0.0, 1.0]}, human=[0.0, 1.0])
+    with pytest.raises(InputError, match=r"list 2 has no judgements \(human\), and list 1 no ref"):
+        reranker.tune([judged, lists[0]], load_scorer("chrf"))
+    bare = NBest(["a", "b"], "q", scores={"model": [0.0, 1.0]})
+    with pytest.raises(InputError, match="list 2: neither judgements of all candidates"):
+        reranker.tune([judged, bare], load_scorer("chrf"))
     assert reranker.tune(lists, load_scorer("chrf")) == {
         "model": pytest.approx(1 / np.std([-0.5, 0.5, 4.5, -4.5]), rel=1e-5)
     }
@@ -153,9 +159,18 @@ def test_refusals() -> None:
             "list 1: no model score 'model', which has a weight; it has: []",
         ),
         (lambda: Reranker(SHORTEST)([["a"]]), "list 1: no source, which length compares with"),
-        (lambda: reranker([[]], ["x"]), "list 0: candidates: empty"),
-        (lambda: reranker(["text"], ["x"]), "list 0: candidates: a list of strings"),
-        (lambda: scored(1, 2), "list 0: scores model: a list of 1 numbers"),
+        (lambda: reranker([[]], ["x"]), "list 1: candidates: empty"),
+        (lambda: reranker(["text"], ["x"]), "list 1: candidates: a list of strings"),
+        (lambda: scored(1, 2), "list 1: scores model: a list of 1 numbers"),
+        (
+            lambda: reranker([["a"]], ["x"], scores={"model": [0.5]}),
+            "list 1: scores model: a list of 1 numbers",
+        ),
+        (
+            # Its characters are no references.
+            lambda: package.rerank([["a"]], metric="chrf", references=["the house"]),
+            "list 1: references: a list of strings is needed, got the single string",
+        ),
         (lambda: scored(float("nan")), "scores model[0] nan: must be a finite"),
         (lambda: reranker([["a"]], ["x", "y"]), "source: 2 rows, but there are 1 lists"),
         (lambda: Reranker({}), "all weights are 0"),

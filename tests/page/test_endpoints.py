@@ -141,7 +141,7 @@ def test_words_are_explained(client):
         (
             "/score",
             {"predictions": CAREFUL, "sources": SOURCES, "metric": "chrf"},
-            "chrF: cannot score these texts",
+            "chrF: cannot score these texts.*leave it out",
         ),
         (
             "/score",
@@ -154,6 +154,11 @@ def test_words_are_explained(client):
             "at least two systems and two segments are needed, got 1 and 3",
         ),
         ("/compare", {"systems": {}, "sources": SOURCES}, "systems: a dictionary of names"),
+        (
+            "/compare",
+            {"systems": {"a": CAREFUL, "b": HASTY}, "sources": SOURCES, "metrics": []},
+            "metrics: empty; name at least one",
+        ),
         (
             "/compare",
             {"systems": {"a": CAREFUL, "b": CAREFUL[:2]}, "sources": SOURCES},

@@ -1,6 +1,7 @@
 """The page that compares systems, without the browser around it."""
 
 import csv
+import dataclasses
 import json
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from mtmetrics.page import views
 from mtmetrics.page.app import _Page, build_page
 from mtmetrics.page.comparing import Comparer, ComparisonResult, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
+from mtmetrics.page.endpoints import Endpoints
 from mtmetrics.page.explaining import heatmap, mark_wrong_words
 from mtmetrics.page.offers import MetricChoice, offers, offers_from_names, ticked_offers
 from mtmetrics.page.texts import Texts
@@ -169,6 +171,28 @@ def test_the_verdict(compared):
     for metric in compared.metrics:
         assert metric.offer.title in said or "by all 2 metrics" in said
     assert "<b>careful</b> is the best by all 2 metrics" in said
+
+
+def test_systems_of_one_cluster_that_differ_are_not_called_equal(compared):
+    """The first is better than the last, but the one between them differs from neither."""
+    metric = compared.metrics[0]
+    p_values = np.ones((3, 3))
+    systems = [dataclasses.replace(system, cluster=1) for system in metric.comparison.systems]
+
+    def verdict() -> str:
+        one = dataclasses.replace(metric.comparison, systems=systems, p_values=p_values)
+        metrics = [dataclasses.replace(metric, comparison=one)]
+        return views.verdict(dataclasses.replace(compared, metrics=metrics))
+
+    assert "cannot be told apart" in verdict()
+    p_values[0, 2] = p_values[2, 0] = 0.01
+    assert "share the lead" in verdict()
+
+
+def test_the_text_under_the_result_tells_what_the_pictures_show(compared):
+    shown = views.overview(compared)
+    assert "dotted" not in shown
+    assert "A cluster ends where" in shown
 
 
 def test_errors_name_the_boxes_of_the_page():
@@ -338,6 +362,12 @@ def test_metrics_that_are_named_are_offered_first(tmp_path, monkeypatch):
     ]
     ticked = [key for group in groups if "choices" in group for key in group.get("value") or ()]
     assert "scores:scores.tsv:against=source" in ticked
+    page = _Page(None, ["chrf"])
+    keys = [offer.key for offer in page.offers]
+    assert keys[0] == "chrf"
+    assert keys.count("chrf") == 1
+    score = Endpoints(page.offers, page.comparer).score
+    assert score(["u", "v"], references=["x", "y"], metric="chrf")["metric"] == "chrf"
     with pytest.raises(InputError, match="metric 'nothing': must be one of"):
         offers_from_names(["nothing"])
 

@@ -34,7 +34,7 @@ def test_texts_are_read(tmp_path):
         ("de-en", "a", [""], "no translations"),
         ("de-en", "a\nb", ["c"], "system has 1 segments but source has 2"),
         ("de-en", "a", ["b", "c"], "two of the texts are called 'system'"),
-        ("de-en", "a\nb\nc", ["1\n2\n3"], "characters, the most that this page takes"),
+        ("de-en", "a\nb\nc", ["1\n2\n3"], "system: with it the texts have more than .* characters"),
     ],
 )
 def test_texts_that_cannot_be_used(lang_pair, source, systems, message, monkeypatch):
@@ -63,7 +63,21 @@ def test_files_that_cannot_be_used(tmp_path, monkeypatch):
         from_lists("de-en", {"sources": ["a", "b"]}, {"a": ["a", "b", "c"]})
 
 
+def test_texts_of_one_name_can_be_renamed_whatever_they_are(tmp_path):
+    """Not only systems: a source and references from two folders, too."""
+    inputs = {}
+    for column in ("sources", "references"):
+        path = tmp_path / column / "test.txt"
+        path.parent.mkdir()
+        path.write_text("a\n")
+        inputs[column] = TextInput(path.name, str(path))
+    with pytest.raises(InputError, match=r"two of the texts are called 'test.txt': rename one of"):
+        read_texts("de-en", inputs, [TextInput("system", text="b")])
+
+
 def test_lists_of_a_program():
+    texts = from_lists("de-en", {"references": ("eins",)}, {"a": ("one",)})
+    assert texts == ("de-en", {"references": ["eins"]}, {"a": ["one"]})
     texts = from_lists("de-en", {"references": ["eins"]}, {"a": ["one"], "sources": ["two"]})
     assert texts == ("de-en", {"references": ["eins"]}, {"a": ["one"], "sources": ["two"]})
     for others, systems, message in [

@@ -41,10 +41,10 @@ class Checks:
       which those of scripts without spaces between words count three times.
     * ``copy``: the sides are equal but for case and what is neither letter nor digit.
     * ``language``: py3langid finds another language far likelier for a side.
-    * ``numbers``: a number above 12 stands on one side only; digits of all scripts count, and how
-      they are grouped does not.
-    * ``repeated``: a near duplicate of a pair that passed: equal but for case, accents, digits and
-      what is no letter.
+    * ``numbers``: a number above 12 stands on one side only. Digits of all scripts count, and how
+      they are grouped does not: a number may be part of the other side's digits, read as one row.
+    * ``repeated``: a near duplicate of a pair that passed: equal but for case, digits and what is
+      no letter. Combining marks are no letters: accents, and the vowel signs of Devanagari.
 
     Args:
         languages: source and target language; None only without the check of languages.
@@ -167,7 +167,7 @@ def _numbers_differ(source: str, target: str) -> bool:
 
 
 def _has_further(numbers: list[str], other_numbers: list[str]) -> bool:
-    """Whether a number above 12 is none of the others."""
+    """Whether a number above 12 is not part of the digits of the others."""
     # "16.50" is found in "1650", and "2010" in "21052010".
     digits = "".join(other_numbers)
     return any(int(number[:20]) > _SPELT_OUT and number not in digits for number in numbers)
@@ -255,7 +255,7 @@ class Filtering:
     column: str
 
     @property
-    def names(self) -> list[str]:
+    def added_columns(self) -> list[str]:
         """Names of the columns that are added: of the sums, and of the scores by each metric where
         there are several."""
         return [self.column, *(self.specs if len(self.specs) > 1 else ())]
@@ -278,7 +278,8 @@ class Scan(NamedTuple):
         scores: (n,) their weighted sums.
         values: (k, n) their scores by each metric.
         tokens: (n,) numbers of tokens of their target sides, zeros where these were not counted.
-        report: number of pairs read, and for each check how many it removed, with the first ones.
+        report: number of ``pairs`` read; ``removed``, for each check how many it removed, with the
+            first ones; and number of pairs ``scored``.
     """
 
     rows: np.ndarray
@@ -319,12 +320,12 @@ def scan(
         rows.append(np.array(numbers))
         values.append(mixture.score({"sources": sources}, targets))
         tokens.append(np.array(counts))
-    scores = np.concatenate(values, axis=1)
-    report = {"pairs": read, "removed": removed, "scored": scores.shape[1]}
+    metric_scores = np.concatenate(values, axis=1)
+    report = {"pairs": read, "removed": removed, "scored": metric_scores.shape[1]}
     return Scan(
         rows=np.concatenate(rows),
-        scores=mixture.sum(scores),
-        values=scores,
+        scores=mixture.sum(metric_scores),
+        values=metric_scores,
         tokens=np.concatenate(tokens),
         report=report,
     )

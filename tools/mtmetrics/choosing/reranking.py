@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,8 +78,8 @@ class Choice(NamedTuple):
     Attributes:
         index: its place in the list, from 0.
         text: the candidate.
-        score: its score.
-        scores: the scores of all n candidates; NaN for blank ones.
+        score: its weighted sum; NaN if all candidates are blank.
+        scores: the weighted sums of all n candidates; NaN for blank ones.
     """
 
     index: int
@@ -100,8 +100,8 @@ class Reranker:
     first candidate wins, so a text that stands there several times is chosen at its first place.
 
     Args:
-        scorers: by the names that weights are given to; they compare with sources or references,
-            with `mbr` with references, which the other candidates are.
+        scorers: by the names that weights are given to; they compare with sources, references or
+            both. With `mbr` each compares with references, which are the candidates of the list.
         weights: name of a metric (1 by default) or of a model score (0 by default) -> weight.
         mbr: see above.
         model_scores: names of the model scores that the lists hold.
@@ -155,15 +155,13 @@ class Reranker:
                 )
         lists = []
         for row, texts in enumerate(candidates):
-            model_scores = {name: list(values[row]) for name, values in (scores or {}).items()}
+            model_scores = {name: _as_list(values[row]) for name, values in (scores or {}).items()}
             source = None if sources is None else sources[row]
-            row_references = None if references is None else list(references[row])
-            if not isinstance(texts, str):  # which `NBest` refuses
-                texts = list(texts)
+            row_references = None if references is None else _as_list(references[row])
             try:
-                lists.append(NBest(texts, source, row_references, model_scores))
+                lists.append(NBest(_as_list(texts), source, row_references, model_scores))
             except InputError as error:
-                raise error.within(f"list {row}") from None
+                raise error.within(f"list {row + 1}") from None  # counts as `choose` does
         return list(self.choose(lists))
 
     def choose(self, lists: Iterable[NBest]) -> Iterator[Choice]:
@@ -294,12 +292,14 @@ class Reranker:
         are not negative.
 
         Args:
-            lists: with human judgements, which are the quality then; else with references.
-            objective: a metric that compares with references, which is the quality where there are
-                no judgements.
+            lists: all with human judgements, which are the quality then; or all with references.
+            objective: a metric that compares with references. Its scores are the quality if a list
+                has no judgements.
 
         Raises:
-            InputError: there is no list, or it has neither judgements nor references.
+            InputError: there is no list; not all have judgements, and one has no references or
+                there is no objective; no list has candidates that differ in any score; or as
+                `choose`.
         """
         if not lists:
             raise InputError("the development set is empty; there is nothing to tune on")
@@ -331,6 +331,13 @@ class Reranker:
         return self.mixture.weights
 
 
+def _as_list(values: Any) -> Any:
+    """Makes a list of a row of any type, but leaves a string or a single value, which `NBest`
+    refuses, as it is."""
+    is_row = isinstance(values, Iterable) and not isinstance(values, str)
+    return list(values) if is_row else values
+
+
 def _spread(
     features: np.ndarray, is_usable: np.ndarray, list_of_candidate: np.ndarray
 ) -> np.ndarray:
@@ -343,14 +350,24 @@ def _spread(
 
 def _quality(lists: Sequence[NBest], objective: Scorer | None) -> np.ndarray:
     """(candidates,) qualities, which tuning makes high: judgements, or scores of the objective."""
-    if all(item.human is not None for item in lists):
+    without_human = [row for row, item in enumerate(lists, 1) if item.human is None]
+    if not without_human:
         return np.array([value for item in lists for value in item.human or ()], dtype=np.float64)
     without_references = [row for row, item in enumerate(lists, 1) if item.references is None]
-    if without_references or objective is None:
-        place = f"list {without_references[0]}" if without_references else "the lists"
+    without_both = sorted({*without_human} & {*without_references})
+    if without_both:
         raise InputError(
-            f"{place}: neither judgements of all candidates (human) nor references; tuning needs "
-            "either"
+            f"list {without_both[0]}: neither judgements of all candidates (human) nor references; "
+            "tuning needs either"
+        )
+    if without_references:
+        raise InputError(
+            f"list {without_human[0]} has no judgements (human), and list {without_references[0]} "
+            "no references; tuning needs either of all lists"
+        )
+    if objective is None:
+        raise InputError(
+            f"list {without_human[0]}: no judgements (human); tuning on references needs an objective"
         )
     references = [item.references for item in lists for _ in item.candidates]
     candidates = [text for item in lists for text in item.candidates]
@@ -383,11 +400,11 @@ def _climbed(
             is_changed = np.arange(len(start)) == place
             # Alone, a score chooses the same candidates whatever its weight.
             steps = _STEPS if weights[~is_changed].any() else [1.0]
-            candidates = [np.where(is_changed, step, weights) for step in steps]
-            qualities = [mean_quality(candidate) for candidate in candidates]
+            variants = [np.where(is_changed, step, weights) for step in steps]
+            qualities = [mean_quality(variant) for variant in variants]
             top = int(np.argmax(qualities))
             if qualities[top] > quality + 1e-12:
-                weights, quality = candidates[top], qualities[top]
+                weights, quality = variants[top], qualities[top]
                 improved = True
     return weights, quality
 
@@ -412,8 +429,8 @@ def rerank(
         sources: m texts, where a metric compares with them.
         metric: ``NAME[:PRESET[:option=value,...]]``, or several.
         preset: of metrics that name none; the default of each if None.
-        mbr: choose by expected utility, see `Reranker`; metrics then compare with the other
-            candidates.
+        mbr: choose by expected utility, see `Reranker`; metrics then compare with the candidates
+            of the list as references.
         references: for each source a list of references, where a metric compares with them.
         scores: name -> for each source the scores of its candidates by the translation model,
             higher is better.

@@ -184,7 +184,7 @@ def _filter_here(args: argparse.Namespace, filtering: Filtering) -> _FilterResul
         raise InputError(f"--out {args.out}: must end in one of {endings}")
     check_target(args.out, "--out")
     with open_pairs(_input_paths(args)) as pairs:
-        output_columns = pairs.columns(output_format, filtering.names)
+        output_columns = pairs.columns(output_format, filtering.added_columns)
         pool = options.model_pool(args, dtype="auto")
         mixture = filtering.mixture(pool)
         texts = messages.progress(pairs.texts(), unit=" pairs", desc="scoring")
@@ -199,7 +199,9 @@ def _filter_here(args: argparse.Namespace, filtering: Filtering) -> _FilterResul
                     RowWriter(stream, output_columns, with_header=pairs.is_named)
                 ) as writer,
             ):
-                writer.write(_kept_rows(pairs, scanned, is_kept, filtering.names, not_selected))
+                writer.write(
+                    _kept_rows(pairs, scanned, is_kept, filtering.added_columns, not_selected)
+                )
     report = {**scanned.report, "below": not_selected, "metrics": mixture.about(), **pool.about()}
     return _FilterResult(report, scanned.scores[is_kept], int(scanned.tokens[is_kept].sum()))
 
@@ -257,7 +259,7 @@ def _filter_on_cluster(args: argparse.Namespace, filtering: Filtering) -> _Filte
     engine = chosen_engine(args)
     input_columns = column_names(args.file)
     text_pair = text_columns(args.file, input_columns, ["source", "translation"])
-    refuse_columns(filtering.names, input_columns)
+    refuse_columns(filtering.added_columns, input_columns)
     specs = {name: _with_absolute_paths(spec, args.lp) for name, spec in filtering.specs.items()}
     filtering = dataclasses.replace(filtering, specs=specs)
     pool_options = absolute_paths(options.pool_options(args, dtype="auto"))
@@ -265,7 +267,7 @@ def _filter_on_cluster(args: argparse.Namespace, filtering: Filtering) -> _Filte
     settings = {
         "metrics": list(map(str, specs.values())),
         "weights": filtering.weights,
-        "names": filtering.names,
+        "names": filtering.added_columns,
         "pool": pool_options,
         "checks": [
             args.lp and language_pair(args.lp),

@@ -59,7 +59,7 @@ class FilterWorker:
         keys = [int.from_bytes(Checks.near_key(*pairs[row]), signed=True) for row in result.rows]
         table = table.take(result.rows)
         for name, values in zip(
-            self.filtering.names, [result.scores, *result.values], strict=False
+            self.filtering.added_columns, [result.scores, *result.values], strict=False
         ):
             table = table.append_column(name, [values])
         table = table.append_column(_KEY, [np.array(keys, dtype=np.int64)])

@@ -32,7 +32,13 @@ from mtmetrics.page.comparing import Comparer, ComparisonResult, Progress
 from mtmetrics.page.downloads import FILES, command, write_files
 from mtmetrics.page.endpoints import Endpoints
 from mtmetrics.page.explaining import heatmap, mark_wrong_words
-from mtmetrics.page.offers import descriptions, offers, offers_from_names, ticked_offers
+from mtmetrics.page.offers import (
+    MetricChoice,
+    descriptions,
+    offers,
+    offers_from_names,
+    ticked_offers,
+)
 from mtmetrics.page.texts import TextInput, Texts, read_texts
 from mtmetrics.reports.example import example
 from mtmetrics.scorers.side import Column, Side
@@ -147,10 +153,13 @@ class _Page:
         import gradio
 
         self.gr = gradio
-        self.offers = [
-            *offers_from_names(extra_metrics),
-            *(offer for offer in offers() if metric is None or offer.spec.metric == metric),
-        ]
+        named = offers_from_names(extra_metrics)
+        bundled = (offer for offer in offers() if metric is None or offer.spec.metric == metric)
+        offers_by_key: dict[str, MetricChoice] = {}
+        for offer in (*named, *bundled):
+            # A metric that is named stands first, and is not offered twice.
+            offers_by_key.setdefault(offer.key, offer)
+        self.offers = list(offers_by_key.values())
         if not self.offers:
             subject = "no metric" if metric is None else f"{metric}: none of its presets"
             listing = "mtmetrics list" if metric is None else f"mtmetrics list {metric}"
@@ -501,8 +510,8 @@ class _Page:
 
         Returns:
             Label and key of each metric that fits; and the keys to tick. Ticked metrics stay
-            ticked. If none of them fits, the default metrics are ticked, or in an app for one
-            metric its first preset.
+            ticked. If none of them fits, or none is ticked, the default metrics are ticked, or in
+            an app for one metric its first preset.
         """
         fitting = [
             offer for offer in self.offers if offer.side == side and offer.fits(columns, lang_pair)
@@ -608,8 +617,8 @@ class _Page:
     def _show_example(self) -> Iterator[Values]:
         """Fills in the form with the bundled example, as uploaded files.
 
-        Pasted texts stay, because they are the work of the visitor. If there are any, the summary asks
-        to remove one of the two.
+        Pasted texts stay, because they are the work of the visitor. If a source or references are
+        pasted, the summary asks to remove one of the two. Pasted systems join those of the example.
         """
         texts = example()
         source, target = split_pair(texts.lang_pair)
@@ -638,7 +647,7 @@ class _Page:
         Args:
             comparison: the result; None if it has expired.
             metric_number: number of the metric, from 0, whose scores order the segments.
-            order: one of `ComparisonResult.orders`.
+            order: name of one of `ComparisonResult.orders`.
             page_number: number of the page of segments, from 1.
             open_heatmap: the heatmap that is shown.
         """
@@ -678,7 +687,7 @@ class _Page:
 
 def build_page(metric: str | None = None, extra_metrics: Sequence[str] = ()) -> "gradio.Blocks":
     """Makes the page that compares systems, for `mtmetrics.page.theme.serve`. It offers the metrics
-    whose models are on this machine; they need no network.
+    whose models are on this machine. It asks no network.
 
     Args:
         metric: the only metric to offer, one of `mtmetrics.layout.metric_names`; None for all.

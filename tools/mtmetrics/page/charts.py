@@ -40,7 +40,7 @@ _THEMED |= {colour.lower(): f"--mt-system-{number}" for number, colour in enumer
 
 
 def colour(place: int) -> str:
-    """Returns the colour of a system, by its place in the input."""
+    """Returns the colour of a system, by its place in the input, from 0."""
     return COLOURS[place % len(COLOURS)].lower()
 
 
@@ -53,7 +53,7 @@ def draw_means(comparison: ComparisonResult, metrics: Sequence[int]) -> "Figure"
     """Draws a panel for each metric, side by side: the mean of each system with its 95 % bootstrap
     interval, the best on top.
 
-    `metrics` are places in the comparison.
+    `metrics` are numbers of metrics of the comparison, from 0.
     """
     count = len(comparison.texts.systems)
     figure = new_figure(_PANEL * len(metrics), 1.0 + _ROW * count)
@@ -81,7 +81,8 @@ def draw_means(comparison: ComparisonResult, metrics: Sequence[int]) -> "Figure"
 
 
 def _limits(low: float, high: float, anchors: Anchors | None) -> tuple[float, float]:
-    """Returns the ends of an axis for values from `low` to `high`."""
+    """Returns the ends of an axis for values from `low` to `high`, not shorter than
+    `_SHORTEST_AXIS`."""
     span = high - low
     shortest = abs(anchors.human - anchors.random) * _SHORTEST_AXIS if anchors else 0.0
     margin = max(0.12 * span, (shortest - span) / 2, 1e-3)
@@ -110,7 +111,7 @@ def draw_histograms(comparison: ComparisonResult, number: int) -> "Figure":
 
 
 def _plain(axes: "Axes", title: str) -> None:
-    """Takes all lines but the lower axis off a panel."""
+    """Gives a panel its title. Of its lines, only the lower axis and the vertical grid stay."""
     from matplotlib.ticker import MaxNLocator
 
     plain_axes(axes, title, fontsize=10)

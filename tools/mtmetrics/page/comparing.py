@@ -22,8 +22,10 @@ from mtmetrics.scorers.results import MetricResult, join_systems, take_turns
 from mtmetrics.statistics.significance import SEED, bootstrap_interval
 
 _RESAMPLES = 1000
+# Translations that a metric scores in one turn, of all systems together: the page shows progress
+# after each turn.
 _PAIRS_AT_ONCE = 192
-# Of more systems there would be too many orders by pairs of systems.
+# Most systems for which the orders by pairs of systems are offered; of more there would be too many.
 _MOST_FOR_PAIRS = 4
 
 
@@ -32,9 +34,9 @@ class Progress(NamedTuple):
 
     Attributes:
         what: the present activity, as the page shows it.
-        done: pairs of texts that are scored.
-        total: pairs of texts in all.
-        left: estimated seconds that are left; None while that is unknown.
+        done: translations that are scored; each counts once for each metric.
+        total: translations in all, counted in the same way.
+        left: estimated seconds that are left to score; None before and after scoring.
     """
 
     what: str
@@ -128,7 +130,7 @@ class Comparer:
         """Yields how far it has come, and at last the result.
 
         Raises:
-            InputError: as `mtmetrics.reports.metric_runs.MetricSpec.load_for`.
+            InputError: as `mtmetrics.scorers.spec.MetricSpec.load_for`.
             ArtifactError: a model cannot be loaded.
         """
         total = texts.segments * len(texts.systems) * len(offers)
@@ -176,7 +178,9 @@ class Comparer:
         texts = example()
         scorer = self.scorer(offer, texts.lang_pair)
         columns = {"sources": texts.sources, "references": texts.references}
+        # Against itself, a reference would get the best score.
         human = texts.second if "references" in offer.columns else texts.references
+        # Moved by half of the list, no translation stays with its own segment.
         moved = (len(human) - 1) // 2
         random_pairs = [*human[moved:], *human[:moved]]
         results = scorer.score_systems({"random": random_pairs, "human": human}, **columns)
@@ -186,6 +190,8 @@ class Comparer:
 def _compared(
     scores: Mapping[str, np.ndarray], people: AgreementCurve | str | None
 ) -> SystemComparison:
+    """Compares systems by their (n,) scores; without tests, all p-values 1 and one cluster, for a
+    single system or a single segment."""
     count = len(next(iter(scores.values())))
     if len(scores) > 1 and count > 1:
         return compare_systems(scores, resamples=_RESAMPLES, people=people)

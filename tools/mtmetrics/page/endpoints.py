@@ -25,7 +25,7 @@ class Endpoints:
 
     Their docstrings and types are what gradio shows to callers. All take lists of texts, a segment
     each, and the language pair. A metric is named as on the command line, such as
-    ``xmoverscore:mini``. Without a name it is the usual one of the page for these texts.
+    ``xmoverscore:mini``. Preset and side may be left out.
 
     Args:
         offers: the metrics of the page.
@@ -57,7 +57,7 @@ class Endpoints:
             predictions: n translations.
             sources: n source texts, if the metric compares with them.
             references: n human translations, if the metric compares with them.
-            metric: such as xmoverscore:mini.
+            metric: such as xmoverscore:mini; None for the first that the page ticks.
             lang_pair: such as de-en.
 
         Returns:
@@ -96,6 +96,8 @@ class Endpoints:
             if len(texts.systems) < 2 or texts.segments < 2:
                 counts = f"got {len(texts.systems)} and {texts.segments}"
                 raise InputError(f"at least two systems and two segments are needed, {counts}")
+            if metrics is not None and not metrics:
+                raise InputError("metrics: empty; name at least one, or leave it out")
             if metrics is None:
                 offers = self._usual(self._fitting(texts))
             else:
@@ -118,13 +120,13 @@ class Endpoints:
             predictions: n translations.
             sources: n source texts, if the metric compares with them.
             references: n human translations, if the metric compares with them.
-            metric: such as xmoverscore:mini; it must match words.
+            metric: such as xmoverscore:mini; it must match words. None for the first that does.
             lang_pair: such as de-en.
 
         Returns:
             ``metric``, ``signature``, ``report``, and ``segments``: for each its ``score`` and
             ``parts``, the ``alignment`` (what was matched with what), and ``faults``, the words with
-            their severity from 0 to 1; null where the metric blames no words.
+            their severity from 0 to 1; null where the metric matches or blames no words.
         """
         with _shown_errors():
             texts = _texts_of_one(lang_pair, predictions, sources, references)
@@ -160,7 +162,8 @@ class Endpoints:
     def _choose(
         self, metric: str | None, texts: Texts, *, matches_words: bool = False
     ) -> MetricChoice:
-        """The metric of a name, which may lack preset and side; without a name the usual one.
+        """The metric of a name, which may lack preset and side; without a name the first that the
+        page ticks, or with `matches_words` the first that matches words.
 
         Raises:
             InputError: the page does not have it, or it cannot score the texts.

@@ -29,19 +29,20 @@ def heatmap(
     """Draws the alignment of a segment. For a metric that matches no words it says so instead.
 
     Args:
-        scorer: of the metric.
-        columns: sources, references or both, as lists of one text.
+        scorer: scorer of the metric.
+        columns: sources, references or both, as lists of one text; the scorer takes those that it
+            compares with.
         prediction: the translation.
         result: scores of the system, by the metric.
-        number: of the segment, from 0 up.
+        number: number of the segment in `result`, from 0.
 
     Returns:
         HTML.
     """
     if not scorer.can_align:
         return (
-            '<div class="mt-picture"><p>This metric compares whole texts, so no words are '
-            "matched.</p></div>"
+            '<div class="mt-picture"><p>By this metric no words are matched, so there is no '
+            "heatmap.</p></div>"
         )
     parts = {name: float(values[number]) for name, values in result.parts.items()}
     title = segment_title(number + 1, float(result.segments[number]), parts)
@@ -72,6 +73,7 @@ def mark_wrong_words(
 
 
 def _marked(text: str, faults: Sequence[Fault]) -> str:
+    """Returns a text in HTML; its faults stand in reading order and do not overlap."""
     parts, end = [], 0
     for fault in faults:
         seems = _LEVELS[level(fault.severity)]

@@ -197,6 +197,6 @@ def ticked_offers(
             side, languages = offer.side.label, " ".join(offer.languages)
             needs = f"it compares with the {side}; languages: {languages}"
             raise InputError(
-                f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); untick it"
+                f"{offer.title}: cannot score these texts in {lang_pair} ({needs}); leave it out"
             )
     return ticked

@@ -10,6 +10,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.lines import iter_lines
 from mtmetrics.scorers.side import Column
 
+# Of each column, and of all columns together.
 MAX_SEGMENTS = 50_000
 MAX_CHARACTERS = 64_000_000
 
@@ -32,8 +33,8 @@ class Texts(NamedTuple):
 
     Attributes:
         lang_pair: from which language into which.
-        columns: sources, references or both, which the translations are compared with.
-        systems: name of a system -> its translations.
+        columns: n sources, n references or both, which the translations are compared with.
+        systems: name of a system -> its n translations.
     """
 
     lang_pair: str
@@ -64,7 +65,7 @@ def read_texts(
     names = [text.name for text in (*inputs.values(), *translations)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"two of the texts are called {twice!r}: rename a system")
+        raise InputError(f"two of the texts are called {twice!r}: rename one of them")
     segments_of: dict[str, list[str]] = {}
     characters = 0
     for text in (*inputs.values(), *translations):
@@ -106,7 +107,11 @@ def from_lists(
         characters += sum(map(len, texts))
         _check_size(name, len(texts), characters)
     check(**texts_of)
-    return Texts(lang_pair, {name: texts_of[name] for name in columns}, dict(systems))
+    return Texts(
+        lang_pair,
+        {name: texts_of[name] for name in columns},
+        {name: texts_of[f"systems[{name!r}]"] for name in systems},
+    )
 
 
 def pasted(text: str) -> list[str]:
@@ -133,7 +138,8 @@ def _check_size(name: str, segments: int, characters: int) -> None:
         most = f"more than {MAX_SEGMENTS:,} segments, the most that this page takes"
     elif characters > MAX_CHARACTERS:
         most = (
-            f"more than {MAX_CHARACTERS // 10**6} million characters, the most that this page takes"
+            f"with it the texts have more than {MAX_CHARACTERS // 10**6} million characters, the "
+            "most that this page takes"
         )
     if most is not None:
         raise InputError(f"{name}: {most}; use the command line, mtmetrics compare")

@@ -1,4 +1,5 @@
-"""The result of a comparison as HTML: every text of a visitor is escaped here."""
+"""The result of a comparison as HTML. Texts of a visitor are escaped here, but for the marked
+translations and the picture of a heatmap, which are HTML already."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ def error_problem(error: MTMetricsError) -> str:
 
 
 def problem(message: str) -> str:
-    """Returns a message that stays until the next run."""
+    """Returns a message that something went wrong."""
     return (
         '<div class="mt-problem" role="alert"><b>That did not work.</b> '
         f"{html.escape(message)}</div>"
@@ -53,6 +54,7 @@ def problem(message: str) -> str:
 
 
 def progress(state: Progress) -> str:
+    """Returns a bar, the present activity, and how much is left if that is known."""
     share = state.done / state.total
     if state.left is None:
         count = ""
@@ -96,8 +98,7 @@ def overview(comparison: ComparisonResult) -> str:
         f'<p class="mt-verdict">{verdict(comparison)}</p>{table(comparison)}'
         + (f'<ul class="mt-notes">{noted}</ul>' if noted else "")
         + f'<h3>Means and segments</h3><p class="mt-quiet">Above: means with 95 % intervals, on an axis that is '
-        f"at least a tenth as long as the distance between random pairs and people, which are dotted lines where they "
-        f"are near. Below: the scores of all segments."
+        f"at least a tenth as long as the distance between random pairs and people. Below: the scores of all segments."
         f'</p><div class="mt-figures">{figures}</div>'
     )
 
@@ -112,7 +113,9 @@ def verdict(comparison: ComparisonResult) -> str:
     for metric in comparison.metrics:
         best = [system.name for system in metric.comparison.systems if system.cluster == 1]
         names = [f"<b>{html.escape(name)}</b>" for name in best]
-        if len(best) == len(comparison.texts.systems):
+        # Systems of one cluster may differ, with others between them that do not.
+        all_in_cluster = len(best) == len(comparison.texts.systems)
+        if all_in_cluster and not (metric.comparison.p_values < ALPHA).any():
             statement = "the systems cannot be told apart"
         elif len(best) == 1:
             statement = f"{names[0]} is the best"
@@ -162,7 +165,8 @@ def table(comparison: ComparisonResult) -> str:
             intervals = f"({NO_INTERVAL})"
         note = (
             f"Means of {comparison.texts.segments:,} segments {intervals}; higher is better. "
-            "Systems of one cluster cannot be told apart. The bar runs from random pairs (left) "
+            "A cluster ends where each system above is significantly better than each system below. "
+            "The bar runs from random pairs (left) "
             "to a human translation (right) of the bundled example."
         )
         if any(metric.comparison.calibrated for metric in comparison.metrics):
@@ -218,26 +222,35 @@ def segments(
     comparison: ComparisonResult,
     metric: int,
     rows: Sequence[int],
-    words: Mapping[tuple[int, int], str],
+    marked: Mapping[tuple[int, int], str],
     open_heatmap: OpenHeatmap | None,
 ) -> str:
-    """Some segments, the systems side by side; `words` holds the coloured text of (segment,
-    system)."""
+    """Returns some segments as HTML, the systems side by side.
+
+    Args:
+        comparison: the result.
+        metric: number of the metric, from 0, whose scores are highlighted and whose words are
+            marked.
+        rows: numbers of the segments, from 0.
+        marked: (number of a segment, number of a system) -> its translation as HTML, with wrong
+            words marked; empty if the metric finds no wrong words.
+        open_heatmap: the heatmap that is shown.
+    """
     legend = "This metric blames no words."
-    if words:
+    if marked:
         legend = (
             'Marked are words that seem <mark class="mt-doubtful">doubtful</mark> or <mark '
             'class="mt-wrong">wrong</mark>.'
         )
     legend = f'<p class="mt-legend">A click on a translation shows what was matched. {legend}</p>'
-    return legend + "".join(_segment(comparison, metric, row, words, open_heatmap) for row in rows)
+    return legend + "".join(_segment(comparison, metric, row, marked, open_heatmap) for row in rows)
 
 
 def _segment(
     comparison: ComparisonResult,
     metric: int,
     row: int,
-    words: Mapping[tuple[int, int], str],
+    marked: Mapping[tuple[int, int], str],
     open_heatmap: OpenHeatmap | None,
 ) -> str:
     compared_texts = ""
@@ -256,7 +269,7 @@ def _segment(
         flags_by_kind = comparison.metrics[metric].results[name].unusual
         unusual = [kind for kind, flags in flags_by_kind.items() if flags[row]]
         note = f'<span class="mt-unusual">unusual: {", ".join(unusual)}</span>' if unusual else ""
-        text = words.get((row, place)) or html.escape(texts[row])
+        text = marked.get((row, place)) or html.escape(texts[row])
         label = f"{_dot(comparison, name)}{html.escape(name)}"
         outputs.append(
             f'<button type="button" class="mt-output" data-segment="{row}" data-system="{place}" '
