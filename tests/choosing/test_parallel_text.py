@@ -70,6 +70,16 @@ def test_checks(lang_pair: str, source: str, target: str, flaw: str | None) -> N
     assert Checks(None, skip=CHECKS).flaw(source, target) is None
 
 
+def test_vowel_signs_make_another_word_and_accents_do_not() -> None:
+    checks = Checks(None, skip=("language",))
+    assert checks.flaw("यो कि हो।", "What is it?") is None
+    assert checks.flaw("यो का हो।", "What is it?") is None
+    assert checks.flaw("かき", "A persimmon.") is None
+    assert checks.flaw("がき", "A persimmon.") is None
+    assert checks.flaw("Le café est là.", "The cafe is here.") is None
+    assert checks.flaw("Le cafe est la!", "The café is here!") == "repeated"
+
+
 def test_near_duplicates_of_pairs_that_passed() -> None:
     checks = Checks(("de", "en"), skip=["language"])
     pairs = [("Seite 3 ist schön", "page 30 is fine"), ("Seite 3 ist schön", "page 3 is fine")]

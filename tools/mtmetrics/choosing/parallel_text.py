@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import regex
 
 from mtmetrics.checks import choice, language_pair, number, positive, share
 from mtmetrics.choosing.mixture import Mixture, load_scorers
@@ -24,7 +25,11 @@ CHECKS = ("blank", "length", "copy", "language", "numbers", "repeated")
 EXAMPLES = 3
 _DIGITS = re.compile(r"\d+")
 _NO_LETTERS_OR_DIGITS = re.compile(r"[\W_]+")
-_NO_LETTERS = re.compile(r"[\W\d_]+")
+# All but letters and their vowel signs, as of Devanagari; and marks that a text may lack or have:
+# accents, points of Hebrew and Arabic, and selectors of variants.
+_IGNORED_BY_NEAR_KEYS = regex.compile(
+    r"[^\p{L}\p{M}]|[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\ufe00-\ufe0f]"
+)
 # Numbers up to this are often written as words.
 _SPELT_OUT = 12
 # A language is wrong where another one is e^10 times as likely; a lower bound costs short
@@ -43,8 +48,8 @@ class Checks:
     * ``language``: py3langid finds another language far likelier for a side.
     * ``numbers``: a number above 12 stands on one side only. Digits of all scripts count, and how
       they are grouped does not: a number may be part of the other side's digits, read as one row.
-    * ``repeated``: a near duplicate of a pair that passed: equal but for case, digits and what is
-      no letter. Combining marks are no letters: accents, and the vowel signs of Devanagari.
+    * ``repeated``: a near duplicate of a pair that passed: equal but for case, accents, digits and
+      what is no letter. Vowel signs, as of Devanagari, count as letters.
 
     Args:
         languages: source and target language; None only without the check of languages.
@@ -122,7 +127,7 @@ class Checks:
         letters = []
         for text in (source, target):
             folded = unicodedata.normalize("NFKD", text).casefold()
-            letters.append(_NO_LETTERS.sub("", folded))
+            letters.append(_IGNORED_BY_NEAR_KEYS.sub("", folded))
         key = "\0".join(letters).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(key, digest_size=8).digest()
 

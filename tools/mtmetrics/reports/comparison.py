@@ -1,5 +1,4 @@
-"""Comparison of systems by one metric: intervals, paired tests, clusters that cannot be told
-apart."""
+"""Comparison of systems by one metric: intervals, paired tests, clusters."""
 
 import dataclasses
 import itertools
@@ -38,8 +37,8 @@ class SystemScore:
     """A system: its mean over segments with a 95 % bootstrap interval (None of too few), its rank,
     and its cluster, 1 for the best.
 
-    The rank is 1 + the number of systems with a higher mean; systems of one cluster cannot be told
-    apart."""
+    The rank is 1 + the number of systems with a higher mean. A cluster ends where each system above
+    is significantly better than each system below."""
 
     name: str
     mean: float
