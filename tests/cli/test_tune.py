@@ -265,6 +265,14 @@ def test_wrong_use_is_one_line_and_leaves_nothing(tune, judged, argv, message, t
     assert not (tmp_path / "tuned").exists()
 
 
+def test_a_tuned_preset_is_not_tuned_again(tune, mtmetrics, judged, tmp_path) -> None:
+    data = judged()
+    assert tune("--data", data, "--try", "ngram=1,2")[0] == 0
+    again = ("--metric", f"xmoverscore:{tmp_path / 'tuned'}", "--tune", tmp_path / "again")
+    refused(mtmetrics("evaluate", *again, "--data", data), "tuned: has options, so no preset can")
+    assert not (tmp_path / "again").exists()
+
+
 def test_too_few_judgements_are_refused(tune, judged, mtmetrics, tmp_path) -> None:
     refused(tune("--data", judged(49)), "49 judged segments; at least 50 are needed")
     data, out = judged(), tmp_path / "out"

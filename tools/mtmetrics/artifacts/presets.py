@@ -219,6 +219,25 @@ def extending(metric: str, base: str | None, description: str) -> dict[str, str]
     return head
 
 
+def require_extendable(metric: str, preset: str, *, local_files_only: bool) -> None:
+    """Refuses a preset that no other can extend, because it has options of its own.
+
+    Args:
+        metric: name of the metric.
+        preset: name or folder of the preset.
+        local_files_only: see `load_preset`.
+
+    Raises:
+        InputError: the preset has options, or as `load_preset`.
+    """
+    if load_preset(metric, preset, local_files_only=local_files_only).options:
+        raise InputError(
+            f"preset {preset}: has options, so no preset can extend it; pass the preset that it "
+            "extends, and its options",
+            option="preset",
+        )
+
+
 def preset_toml(head: Mapping[str, object], tables: Mapping[str, Mapping[str, object]]) -> str:
     """Writes a preset as TOML. Values are strings, numbers, truth values and lists of strings, all
     of which look alike in JSON."""

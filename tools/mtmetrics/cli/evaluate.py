@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from mtmetrics.artifacts.presets import require_extendable
 from mtmetrics.checks import choice, positive
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.judged_files import judged_files
@@ -311,6 +312,8 @@ def _check_preference_curve(args: argparse.Namespace, specs: list[MetricSpec]) -
             f"--agreement: {specs[0].metric} has no presets, so the curve cannot be written to one"
         )
     check_target(args.agreement, "--agreement", overwrite=False, advice="choose another name")
+    pool = options.model_pool(args)
+    require_extendable(specs[0].metric, specs[0].preset, local_files_only=pool.local_files_only)
 
 
 def _check_plot(args: argparse.Namespace, measure: Measure) -> None:

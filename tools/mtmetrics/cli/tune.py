@@ -2,6 +2,7 @@
 
 import argparse
 
+from mtmetrics.artifacts.presets import require_extendable
 from mtmetrics.cli import messages, options
 from mtmetrics.cli.judged_files import judged_files
 from mtmetrics.cli.output import check_target, print_report, print_warnings
@@ -28,9 +29,11 @@ def tune_metric(args: argparse.Namespace, coefficient: str) -> None:
         raise InputError(f"--metric {further_specs[0]}: one metric is tuned at a time")
     if not find_metric(spec.metric).takes_presets:
         raise InputError(f"--metric {spec.metric}: takes no presets, so none can be written")
+    pool = options.model_pool(args)
+    if spec.preset is not None:
+        require_extendable(spec.metric, spec.preset, local_files_only=pool.local_files_only)
     candidates = _values_to_try(args.tried, spec.metric) or default_values_to_try(spec.metric)
     files = judged_files(args)
-    pool = options.model_pool(args)
     with messages.scoring(0):
         tuning = tune(spec, files, pool, candidates, coefficient=coefficient, folds=args.folds)
     write_preset(tuning, args.tuned_preset, overwrite=args.overwrite)
