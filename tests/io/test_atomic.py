@@ -74,8 +74,9 @@ def test_the_target_of_a_link_to_a_folder_is_replaced(tmp_path: Path) -> None:
 def test_a_folder_replaces_no_file_and_no_folder_made_meanwhile(tmp_path: Path) -> None:
     file, target = tmp_path / "file", tmp_path / "target"
     file.write_text("x")
-    with pytest.raises(InputError, match="file is a file"), atomic_folder(file, overwrite=True):
-        pass
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="file is a file"), atomic_folder(file, overwrite):
+            pass
     with pytest.raises(InputError, match="target exists already"), atomic_folder(target):
         (target / "of another process").mkdir(parents=True)
     assert os.listdir(target) == ["of another process"]

@@ -69,9 +69,17 @@ def _dialect_of(name: str, first: str) -> Dialect:
         return Dialect.TABS
     if name.endswith(".csv"):
         return Dialect.COMMAS
-    if name.endswith(".tsv") and "," in first and names_usual_columns(next(csv.reader([first]))):
+    if name.endswith(".tsv") and "," in first and _names_usual_columns_in_csv(first):
         return Dialect.COMMAS
     return Dialect.TABS
+
+
+def _names_usual_columns_in_csv(line: str) -> bool:
+    """Whether the cells of a line of CSV are usual names of columns."""
+    try:
+        return names_usual_columns(next(csv.reader([line])))
+    except csv.Error:  # a cell has a carriage return or is very long: the line is text
+        return False
 
 
 def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[NumberedCells]:

@@ -1,8 +1,9 @@
 """Lists of candidate translations as Moses and Marian write them, a candidate per line.
 
 A line has the number of the source, the text, features, and the model's score, with bars between
-them. Moses may put alignments behind the score; Marian puts them, and scores of words, before the
-features. A text may hold bars itself, so fields are counted from the right."""
+them. Features may be missing, but then in all lines. Moses may put alignments behind the score;
+Marian puts them, and scores of words, before the features. A text may hold bars itself, so fields
+are counted from the right."""
 
 import itertools
 import re
@@ -108,7 +109,7 @@ def _pop_details(parts: list[str], first: _Layout | None, where: str) -> _Layout
         _refuse_features(parts[1:], where)
         return _Layout(has_alignments=False, has_features=False)
     features = parts.pop().strip()
-    # With four fields, which are the fewest, any single word will do for the features.
+    # In a line with four fields (number, text, features, score) any single word counts as features.
     if not _FEATURES.fullmatch(features) and (len(parts) > 1 or " " in features):
         raise InputError(
             f"{where}: {features[:40]!r} may be a part of the text or features; {_NEEDED}"
