@@ -7,6 +7,7 @@ import pytest
 
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import atomic_folder, atomic_path, atomic_text, output_folder, write_atomic
+from mtmetrics.io.lines import iter_lines
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -127,3 +128,10 @@ def test_an_error_of_the_work_keeps_its_own_file(tmp_path: Path) -> None:
         work()
     assert not isinstance(raised.value, MTMetricsError)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "ROWS.JSONL.GZ"])
+def test_a_compressed_file_is_read_back(tmp_path: Path, name: str) -> None:
+    with atomic_text(tmp_path / name) as stream:
+        stream.write("a\n")
+    assert list(iter_lines(tmp_path / name)) == ["a"]

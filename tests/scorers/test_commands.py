@@ -178,6 +178,10 @@ def test_what_goes_wrong_is_said_in_a_line(commands, program: str, message: str)
             r"\[it\]: columns \['source', 'source'\]: translation and one or both of",
         ),
         (
+            "command = 'cat'\ncolumns = {source = 'a', translation = 'a'}",
+            r"\[it\]: columns \{.*\}: two have the same name in the rows",
+        ),
+        (
             "command = 'cat'\ntimeout = 1e9",
             r"\[it\]: timeout 1e\+09: must be at most 2147483 seconds",
         ),

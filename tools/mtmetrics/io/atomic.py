@@ -71,7 +71,7 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     """
     with atomic_bytes(path) as stream:
         sink = stream
-        if str(path).endswith(".gz"):
+        if str(path).lower().endswith(".gz"):
             sink = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))
         with sink, io.TextIOWrapper(sink, encoding="utf-8", newline="\n") as text:
             yield text

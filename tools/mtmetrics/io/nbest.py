@@ -119,10 +119,10 @@ def _pop_details(parts: list[str], first: _Layout | None, where: str) -> _Layout
     has_alignments = False
     last = parts[-1].strip()
     if len(parts) > 1 and _ALIGNMENTS.fullmatch(last):
-        in_line_1 = first is not None and first.has_alignments
-        if first is None or in_line_1 or not last:
+        first_has_alignments = first is not None and first.has_alignments
+        if first is None or first_has_alignments or not last:
             parts.pop()
-            has_alignments = bool(last) or in_line_1
+            has_alignments = bool(last) or first_has_alignments
     _refuse_features(parts[1:], where)
     return _Layout(has_alignments, has_features=True)
 

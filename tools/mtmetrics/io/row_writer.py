@@ -69,7 +69,7 @@ class Columns:
                 self._types[name].add(value, row.where, name)
 
     def add_floats(self, names: Iterable[str]) -> None:
-        """Adds columns of floats. A column that is there already gets this type instead of its own."""
+        """Adds columns of floats. A column that is there already gets this type instead."""
         for name in names:
             self._add_name(name, "")
             self._types[name].add(0.0, "", name)
@@ -169,8 +169,8 @@ class RowWriter:
                 self._write_cells([cell_text(row.get(name)) for name in self._columns.names])
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Adds an entry to the metadata of a Parquet file. Not to be called for other formats, which
-        have no metadata."""
+        """Adds an entry to the metadata of a Parquet file. Must not be called for other formats,
+        which have no metadata."""
         self._parquet.add_key_value_metadata({key: value})
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class Command:
         environment: environment variables to add.
         folder: the working directory; in the file relative to the folder of this file, absolute
             after `read`.
-        timeout: seconds that a call may take, at most `_MAX_TIMEOUT` (24 days).
+        timeout: seconds that a call may take, at most 2,147,483 (24 days).
         lines: maximum number of rows per call.
         keep: a folder that keeps the scores of finished calls, so that a broken run goes on from
             there; relative to `folder`. None to keep none.
@@ -149,6 +149,8 @@ class Command:
                 f"columns {[*self.columns]}: translation and one or both of source and reference "
                 "are needed"
             )
+        if isinstance(self.columns, dict) and len({*self.columns.values()}) < len(names):
+            raise InputError(f"columns {self.columns}: two have the same name in the rows")
         missing_columns = self.placeholders - {*self.columns, "rows", "scores"}
         if missing_columns:
             raise InputError(f"command: names {{{missing_columns.pop()}}}, which columns does not")

@@ -28,8 +28,8 @@ from mtmetrics.scorers.signature import with_fields
 
 
 class PluginMetric(ForeignMetric):
-    """A metric of somebody else. A subclass sets its name, `metric`, and defines `segment_scores`. It
-    is then a metric like all others: on the command line, in comparisons, tables, reranking and
+    """A metric of somebody else. A subclass sets its name, `metric`, and defines `segment_scores`.
+    It is then a metric like all others: on the command line, in comparisons, tables, reranking and
     filtering.
 
     It is found in a file that is named (``--plugin FILE.py``, or the environment variable
@@ -39,9 +39,9 @@ class PluginMetric(ForeignMetric):
 
     Attributes:
         sides: what it can compare with, of ``"source"``, ``"reference"`` and ``"both"``.
-        usual: the default side, if the user passes no `against`, and (on the command line) texts of
-            both sides. None: the command line refuses to choose then, and Python takes the first of
-            `sides`.
+        usual: the default side, if the user passes no `against`. On the command line it counts only
+            if texts of several sides are given. None: the command line raises an error then, and
+            Python takes the first of `sides`.
         lower_is_better: whether lower scores are better. If so, they are turned round (multiplied
             by -1), and the signature says so.
         floor: score of a segment with a blank text, before it is turned round. `segment_scores`
@@ -79,8 +79,8 @@ class PluginMetric(ForeignMetric):
         return _reload_from_file, (file, self.metric, origin)
 
     def open(self) -> None:
-        """Loads models or files once, before the first call of `segment_scores`. `settings` and `side`
-        are set already."""
+        """Loads models or files once, before the first call of `segment_scores`. `settings` and
+        `side` are set already."""
 
     def segment_scores(
         self,
@@ -113,7 +113,7 @@ class PluginMetric(ForeignMetric):
         return scores
 
     def _scores_of(self, batch: Batch, system: str) -> np.ndarray:
-        """Returns the (n,) numbers of one system, from a batch of n segments without blank texts."""
+        """Returns the (n,) numbers of one system. No text of the n segments is blank."""
         texts = {}
         if batch.sources is not None:
             texts["sources"] = list(batch.sources)
@@ -211,8 +211,8 @@ def register(metric: type[PluginMetric], where: str) -> str:
         where: the file or package that it comes from.
 
     Raises:
-        InputError: `sides`, `floor` or `segment_scores` are invalid; the metric has no name, or that
-            of another class.
+        InputError: `sides`, `floor` or `segment_scores` are invalid; the metric has no name, or
+            that of another class.
     """
     name = getattr(metric, "metric", None)
     if not isinstance(name, str) or not name.isidentifier():
