@@ -7,6 +7,7 @@ import pytest
 
 from mtmetrics.errors import InputError, MTMetricsError
 from mtmetrics.io.atomic import atomic_folder, atomic_path, atomic_text, output_folder, write_atomic
+from mtmetrics.io.lines import iter_lines
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -74,8 +75,9 @@ def test_the_target_of_a_link_to_a_folder_is_replaced(tmp_path: Path) -> None:
 def test_a_folder_replaces_no_file_and_no_folder_made_meanwhile(tmp_path: Path) -> None:
     file, target = tmp_path / "file", tmp_path / "target"
     file.write_text("x")
-    with pytest.raises(InputError, match="file is a file"), atomic_folder(file, overwrite=True):
-        pass
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="file is a file"), atomic_folder(file, overwrite):
+            pass
     with pytest.raises(InputError, match="target exists already"), atomic_folder(target):
         (target / "of another process").mkdir(parents=True)
     assert os.listdir(target) == ["of another process"]
@@ -126,3 +128,10 @@ def test_an_error_of_the_work_keeps_its_own_file(tmp_path: Path) -> None:
         work()
     assert not isinstance(raised.value, MTMetricsError)
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "ROWS.JSONL.GZ"])
+def test_a_compressed_file_is_read_back(tmp_path: Path, name: str) -> None:
+    with atomic_text(tmp_path / name) as stream:
+        stream.write("a\n")
+    assert list(iter_lines(tmp_path / name)) == ["a"]

@@ -82,6 +82,12 @@ def test_one_warning_where_most_of_a_file_is_something_else(
     assert "".join(messages).startswith(expected)
 
 
+def test_a_warning_counts_the_texts_in_the_script_that_it_names() -> None:
+    greek = ["Η γάτα κοιμάται."] * 4
+    [message] = warnings_of("de-en", ["sources"], [(text,) for text in RUSSIAN + greek])
+    assert "5 of 9 segments are in Cyrillic letters" in message
+
+
 def test_without_py3langid_the_script_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "py3langid", None)
     for sources, count in ((ENGLISH, 0), (RUSSIAN, 1)):

@@ -7,7 +7,7 @@ import pytest
 from helpers import write
 
 from mtmetrics.errors import InputError
-from mtmetrics.io.lines import first_difference, iter_lines, iter_parallel
+from mtmetrics.io.lines import first_difference, iter_lines, iter_parallel, short_name
 
 
 def test_only_newlines_end_a_line(tmp_path: Path) -> None:
@@ -61,6 +61,13 @@ def test_parallel_files_of_unequal_length(tmp_path: Path) -> None:
     assert list(iter_parallel([left, left])) == [["a", "a"], ["b", "b"]]
     with pytest.raises(InputError, match=r"right ends after 1 lines, but .*left goes on"):
         list(iter_parallel([left, right]))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/a/b/c", "b/c"), ("b/c", "b/c"), ("/c", "/c"), ("c", "c"), ("-", "-")]
+)
+def test_a_short_name_is_a_path(path: str, name: str) -> None:
+    assert short_name(path) == name
 
 
 def test_the_first_difference_of_two_plans_is_named() -> None:

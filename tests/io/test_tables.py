@@ -11,6 +11,7 @@ from helpers import write
 from pyarrow import parquet
 
 from mtmetrics.errors import InputError
+from mtmetrics.io.cells import Dialect, open_cells
 from mtmetrics.io.tables import jsonl_rows, open_table, read_word_pairs
 
 
@@ -124,6 +125,12 @@ def test_a_first_line_that_looks_like_names_is_noted(
         warnings.simplefilter("always")
         assert len(rows(path)) == len(text.splitlines()) - ("source" in text)
     assert ["line 1" in str(note.message) for note in notes] == [True] * is_noted
+
+
+@pytest.mark.parametrize("text", ["a\rb, c", "x" * 200_000 + ", y"])
+def test_a_line_that_is_no_csv_is_text(text: str) -> None:
+    dialect, cells = open_cells("a.tsv", [text])
+    assert (dialect, list(cells)) == (Dialect.TABS, [(1, [text])])
 
 
 def test_quoted_cells_between_tabs(tmp_path: Path) -> None:

@@ -174,6 +174,20 @@ def test_what_goes_wrong_is_said_in_a_line(commands, program: str, message: str)
             r"\[it\]: columns \['source'\]: translation and one or both of",
         ),
         (
+            "command = 'cat'\ncolumns = ['source', 'source']",
+            r"\[it\]: columns \['source', 'source'\]: translation and one or both of",
+        ),
+        (
+            "command = 'cat'\ncolumns = {source = 'a', translation = 'a'}",
+            r"\[it\]: columns \{.*\}: two have the same name in the rows",
+        ),
+        (
+            "command = 'cat'\ntimeout = 1e9",
+            r"\[it\]: timeout 1e\+09: must be at most 2147483 seconds",
+        ),
+        ("command = ' '", r"\[it\]: no command"),
+        ('''command = "cat 'a"''', r"""\[it\]: command "cat 'a": No closing quotation"""),
+        (
             "command = 'cat {reference}'",
             r"\[it\]: command: names \{reference\}, which columns does not",
         ),

@@ -284,6 +284,12 @@ def _offers() -> tuple:
             InputError,
             "needs sides of source, reference, both",
         ),
+        (PLUGIN.replace("100.0", "None"), InputError, "and a finite floor"),
+        (
+            f"{PLUGIN}\n\nclass Others(Lengths):\n    pass\n",
+            InputError,
+            "the name 'lengths' is taken by another metric",
+        ),
     ],
 )
 def test_files_that_are_no_plugins(

@@ -70,6 +70,7 @@ def test_layouts(tmp_path: Path, name: str) -> None:
         ),
         ("commas.tsv", "system,segment,score\n" + "".join(f"{s},{n},{v}\n" for s, n, v in ROWS)),
         ("blank.seg.score", TWO + "\n\n"),
+        ("ROWS.JSONL", LAYOUTS["scores.jsonl"]),
     ],
 )
 def test_segments_are_found_by_their_number(tmp_path: Path, name: str, text: str) -> None:
@@ -212,6 +213,11 @@ def test_a_segment_is_blank_where_all_its_references_are(tmp_path: Path) -> None
         ('{"name": "BLEU", "score": 31.2}', "x.json", "scores of segments are needed"),
         ("[1.5]", "x.json", "scores of segments are needed"),
         ("{", "x.json", "no JSON"),
+        ('{"systems": null}', "x.json", "scores of segments are needed"),
+        ('{"systems": ["a"]}', "x.json", "a finite number is needed, got 'a'"),
+        ('{"scores": 5}', "x.json", "scores of segments are needed"),
+        (f'{{"scores": [1{"0" * 400}]}}', "x.json", "score 1: a finite number is needed"),
+        ("\n0.5\n", "x", "line 1: one number, or system TAB number, is needed on each line"),
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, text: str, name: str, message: str) -> None:
@@ -232,8 +238,8 @@ def test_what_sacrebleu_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ):
         Path(name).write_text(text)
 
-    def written(*options: str) -> str:
-        call = [sys.executable, "-m", "sacrebleu", "ref", "-m", "chrf", *options]
+    def written(*options: str, metric: str = "chrf") -> str:
+        call = [sys.executable, "-m", "sacrebleu", "ref", "-m", metric, *options]
         Path("out").write_bytes(subprocess.run(call, capture_output=True, check=True).stdout)
         Path("out.json").write_bytes(Path("out").read_bytes())
         return "out"
@@ -242,6 +248,9 @@ def test_what_sacrebleu_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     bare = read_scores(Path(written(*sentences, "--score-only")))
     assert read_scores(Path(written(*sentences))) == bare
     assert (bare[""][1], 0 < bare[""][0] < 100) == (100.0, True)
+    # BLEU has details behind its score.
+    bare = read_scores(Path(written(*sentences, "--score-only", metric="bleu")))
+    assert read_scores(Path(written(*sentences, metric="bleu"))) == bare
     for options in (("-i", "a"), ("-i", "a", "-m", "chrf", "bleu"), ("-i", "a", "b")):
         written(*options)
         with pytest.raises(

@@ -71,7 +71,7 @@ def atomic_text(path: str | Path) -> Iterator[IO[str]]:
     """
     with atomic_bytes(path) as stream:
         sink = stream
-        if str(path).endswith(".gz"):
+        if str(path).lower().endswith(".gz"):
             sink = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))
         with sink, io.TextIOWrapper(sink, encoding="utf-8", newline="\n") as text:
             yield text
@@ -87,7 +87,8 @@ def atomic_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
 
     Args:
         path: the folder.
-        overwrite: whether it replaces a folder that exists before or after the ``with`` block.
+        overwrite: whether it may replace a folder, one that exists already or one that somebody
+            makes at `path` during the ``with`` block.
 
     Raises:
         InputError: `path` exists and `overwrite` is not set, or `path` is a file.
@@ -116,10 +117,10 @@ def atomic_folder(path: str | Path, overwrite: bool = False) -> Iterator[Path]:
 
 def _refuse_existing(target: Path, path: str | Path, overwrite: bool) -> None:
     """Refuses a target that `atomic_folder` must not replace. Messages name `path`."""
-    if target.exists() and not overwrite:
-        raise InputError(f"{path} exists already; choose another folder or pass --overwrite")
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file; choose another name for the folder")
+    if target.exists() and not overwrite:
+        raise InputError(f"{path} exists already; choose another folder or pass --overwrite")
 
 
 def _swap_folders(target: Path, temporary: Path) -> None:

@@ -1,5 +1,5 @@
 """Splits the lines of TSV and CSV tables into cells, and joins cells to lines that are read back
-unchanged."""
+unchanged, but for the cases that `join_tabs` and `join_commas` name."""
 
 import collections
 import csv
@@ -69,9 +69,17 @@ def _dialect_of(name: str, first: str) -> Dialect:
         return Dialect.TABS
     if name.endswith(".csv"):
         return Dialect.COMMAS
-    if name.endswith(".tsv") and "," in first and names_usual_columns(next(csv.reader([first]))):
+    if name.endswith(".tsv") and "," in first and _names_usual_columns_in_csv(first):
         return Dialect.COMMAS
     return Dialect.TABS
+
+
+def _names_usual_columns_in_csv(line: str) -> bool:
+    """Whether the cells of a line of CSV are usual names of columns."""
+    try:
+        return names_usual_columns(next(csv.reader([line])))
+    except csv.Error:  # a cell has a carriage return or is very long: the line is text
+        return False
 
 
 def iter_cells(path: str | Path, lines: Iterable[str], dialect: Dialect) -> Iterator[NumberedCells]:
@@ -242,7 +250,7 @@ def _unquote(cell: str) -> str:
 def join_tabs(texts: Iterable[str]) -> str:
     """Joins texts to a line of cells between tabs; quotes texts that `iter_cells` would change.
 
-    No text may hold a tab or ``\\n``: the caller refuses them. A single empty text gives a blank
+    No text may hold a tab or ``\\n``: the caller refuses them. A single blank text gives a blank
     line, which is not read back.
     """
     cells = []
@@ -255,7 +263,11 @@ def join_tabs(texts: Iterable[str]) -> str:
 
 
 def join_commas(texts: Iterable[str]) -> str:
-    """Joins texts to a line of CSV."""
+    """Joins texts to a line of CSV.
+
+    When it is read back, ``\\r\\n`` within a text is ``\\n``. A single text of spaces alone gives a
+    blank line.
+    """
     line = io.StringIO()
     csv.writer(line).writerow(texts)
     return line.getvalue().removesuffix("\r\n")

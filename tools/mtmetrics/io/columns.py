@@ -22,6 +22,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "human": ("human", "score", "HUMAN_score", "z_mean"),
     "raw": ("raw", "da_mean", "mean"),
 }
+# In lower case. They show that the first line of a table is a header.
 USUAL_NAMES = {name.lower() for names in FIELDS.values() for name in names} | {
     "segment",
     "comet",
@@ -53,12 +54,11 @@ def column_names(path: str | Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def is_header(path: str | Path, cells: Sequence[str]) -> bool:
-    """Whether the first row of a table names its columns: it holds two usual names of columns, or
-    one in each cell.
+    """Whether the first row of a table names its columns, see `names_usual_columns`.
 
     Raises:
-        InputError: the row could be a header or texts, since one of its cells alone is the name of
-            a column.
+        InputError: the row could be a header or texts: it holds only one usual name, that of a
+            source, a translation or a reference, beside other cells.
     """
     if names_usual_columns(cells):
         return True
@@ -74,10 +74,10 @@ def is_header(path: str | Path, cells: Sequence[str]) -> bool:
 
 
 def names_usual_columns(cells: Sequence[str]) -> bool:
-    """Whether the cells of a line are names of columns: two different ones are usual, or the only
-    cell is."""
+    """Whether the cells of a line are names of columns: two different ones are usual (see
+    `USUAL_NAMES`), or the only cell is. False without cells."""
     usual = {cell.strip().lower() for cell in cells} & USUAL_NAMES
-    return len(usual) >= min(2, len(cells))
+    return bool(usual) and len(usual) >= min(2, len(cells))
 
 
 def are_different_words(cells: Sequence[str]) -> bool:

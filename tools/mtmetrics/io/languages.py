@@ -341,15 +341,15 @@ def _warn_of_wrong_language(lang_pair: str, columns: Sequence[str], rows: list[l
 
 
 def _describe_other_script(code: str, texts: Sequence[str]) -> str:
-    """Says how many texts are in a script other than the script of a language. Returns an empty
-    string unless most texts are."""
+    """Says how many texts are in one other script, the most frequent one, if most texts are in
+    scripts other than the script of a language. Otherwise returns an empty string."""
     expected = expected_script(code)
     scripts = [script for text in texts if (script := _main_script(text))]
     wrong_scripts = [script for script in scripts if script != expected]
     if expected is None or len(scripts) < _MIN_TEXTS or 2 * len(wrong_scripts) <= len(scripts):
         return ""
-    [(script, _)] = collections.Counter(wrong_scripts).most_common(1)
-    return f"{len(wrong_scripts)} of {len(scripts)} segments are in {script.title()} letters"
+    [(script, count)] = collections.Counter(wrong_scripts).most_common(1)
+    return f"{count} of {len(scripts)} segments are in {script.title()} letters"
 
 
 def _describe_other_language(language: str, texts: Sequence[str]) -> str:

@@ -276,5 +276,4 @@ def first_difference(before: object, now: object, name: str = "") -> str | None:
 def short_name(path: str | Path) -> str:
     """Returns a file's name and its folder's name: enough to distinguish files of the same name
     without the full path."""
-    parts = Path(path).parts
-    return "/".join(parts[-2:]) if len(parts) > 1 else str(path)
+    return str(Path(*Path(path).parts[-2:]))

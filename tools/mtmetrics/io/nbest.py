@@ -1,8 +1,9 @@
 """Lists of candidate translations as Moses and Marian write them, a candidate per line.
 
 A line has the number of the source, the text, features, and the model's score, with bars between
-them. Moses may put alignments behind the score; Marian puts them, and scores of words, before the
-features. A text may hold bars itself, so fields are counted from the right."""
+them. Features may be missing, but then in all lines. Moses may put alignments behind the score;
+Marian puts them, and scores of words, before the features. A text may hold bars itself, so fields
+are counted from the right."""
 
 import itertools
 import re
@@ -108,7 +109,7 @@ def _pop_details(parts: list[str], first: _Layout | None, where: str) -> _Layout
         _refuse_features(parts[1:], where)
         return _Layout(has_alignments=False, has_features=False)
     features = parts.pop().strip()
-    # With four fields, which are the fewest, any single word will do for the features.
+    # In a line with four fields (number, text, features, score) any single word counts as features.
     if not _FEATURES.fullmatch(features) and (len(parts) > 1 or " " in features):
         raise InputError(
             f"{where}: {features[:40]!r} may be a part of the text or features; {_NEEDED}"
@@ -118,10 +119,10 @@ def _pop_details(parts: list[str], first: _Layout | None, where: str) -> _Layout
     has_alignments = False
     last = parts[-1].strip()
     if len(parts) > 1 and _ALIGNMENTS.fullmatch(last):
-        in_line_1 = first is not None and first.has_alignments
-        if first is None or in_line_1 or not last:
+        first_has_alignments = first is not None and first.has_alignments
+        if first is None or first_has_alignments or not last:
             parts.pop()
-            has_alignments = bool(last) or in_line_1
+            has_alignments = bool(last) or first_has_alignments
     _refuse_features(parts[1:], where)
     return _Layout(has_alignments, has_features=True)
 

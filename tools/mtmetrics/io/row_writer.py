@@ -30,7 +30,8 @@ class Columns:
 
     Args:
         file_format: ``tsv``, ``csv``, ``jsonl`` or ``parquet``.
-        names: the first columns, which are written even if no row has them.
+        names: the first columns, which are written even if no row has them (but not in JSON
+            Lines, whose rows name their own columns).
         known_types: Parquet types of some columns. The types of the others are inferred.
     """
 
@@ -68,7 +69,7 @@ class Columns:
                 self._types[name].add(value, row.where, name)
 
     def add_floats(self, names: Iterable[str]) -> None:
-        """Adds columns of floats."""
+        """Adds columns of floats. A column that is there already gets this type instead."""
         for name in names:
             self._add_name(name, "")
             self._types[name].add(0.0, "", name)
@@ -168,7 +169,8 @@ class RowWriter:
                 self._write_cells([cell_text(row.get(name)) for name in self._columns.names])
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Adds an entry to the metadata of a Parquet file; other formats have no metadata."""
+        """Adds an entry to the metadata of a Parquet file. Must not be called for other formats,
+        which have no metadata."""
         self._parquet.add_key_value_metadata({key: value})
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _MEND = "write .jsonl, where each value keeps its own"
-_EXACT = 2**53  # up to here every whole number is one of 64 bits with a fraction, too
+_EXACT = 2**53  # a float of 64 bits holds every whole number up to here exactly
 _WORDS = {
     bool: "true or false",
     int: "a number",
@@ -29,12 +29,13 @@ class ValueType:
     Attributes:
         kind: the type in words; None as long as all values are null.
         where: the place of the first value that is not null.
-        has_fraction: whether one of the numbers has a fraction.
+        has_fraction: whether one of the numbers is a float, such as 0.5 or 1.0.
         least: the lowest whole number, at most 0.
         most: the highest whole number, at least 0.
-        inexact: the place of a whole number that a number with a fraction cannot hold.
-        items: the type of the items of lists.
-        fields: the types in objects.
+        inexact: for messages, the first whole number that a float may not hold exactly, and its
+            place; None if there is none.
+        items: the type of the items of all lists; None without lists.
+        fields: key -> the type of its values in all objects.
     """
 
     kind: str | None = None

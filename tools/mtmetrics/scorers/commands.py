@@ -36,6 +36,7 @@ _INPUT_FORMATS = ("jsonl", "tsv")
 _OUTPUT_FORMATS = ("txt", "tsv", "csv", "json", "jsonl")
 _PLACEHOLDER = re.compile(r"\{(source|translation|reference|rows|scores)\}")
 _MAX_ERROR_CHARACTERS = 200
+_MAX_TIMEOUT = 2_147_483  # seconds; the system counts milliseconds in 31 bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +58,12 @@ class Command:
             ``jsonl``, each as `mtmetrics.scorers.stored.StoredScores` reads it.
         key: the column or key of the score in the output.
         lower_is_better: whether the scores have to be negated (multiplied by -1).
-        floor: score of a segment with a blank side, on the scale of the program. The program does
-            not get such segments.
+        floor: number of a segment with a blank text, on the scale of the program (before it is
+            negated). The program does not get such segments.
         environment: environment variables to add.
-        folder: the working directory, relative to the folder of the file of commands.
-        timeout: seconds that a call may take.
+        folder: the working directory; in the file relative to the folder of this file, absolute
+            after `read`.
+        timeout: seconds that a call may take, at most 2,147,483 (24 days).
         lines: maximum number of rows per call.
         keep: a folder that keeps the scores of finished calls, so that a broken run goes on from
             there; relative to `folder`. None to keep none.
@@ -133,23 +135,39 @@ class Command:
         positive("lines", self.lines)
         if self.timeout <= 0:
             raise InputError(f"timeout {self.timeout:g}: must be more than 0 seconds")
-        compared_columns = set(self.columns) - {"translation"}
-        has_each_once = len(self.columns) == len(compared_columns) + 1
+        if self.timeout > _MAX_TIMEOUT:
+            raise InputError(f"timeout {self.timeout:g}: must be at most {_MAX_TIMEOUT} seconds")
+        if not self.arguments:
+            raise InputError("no command")
+        names = {*self.columns}
+        known_names = {"translation", *FIELD_OF_COLUMN.values()}
+        has_each_once = len(names) == len(self.columns)
         if not (
-            has_each_once and compared_columns and compared_columns <= {*FIELD_OF_COLUMN.values()}
+            has_each_once and "translation" in names and len(names) > 1 and names <= known_names
         ):
             raise InputError(
                 f"columns {[*self.columns]}: translation and one or both of source and reference "
                 "are needed"
             )
+        if isinstance(self.columns, dict) and len({*self.columns.values()}) < len(names):
+            raise InputError(f"columns {self.columns}: two have the same name in the rows")
         missing_columns = self.placeholders - {*self.columns, "rows", "scores"}
         if missing_columns:
             raise InputError(f"command: names {{{missing_columns.pop()}}}, which columns does not")
 
     @property
     def arguments(self) -> list[str]:
-        """The program and its arguments, with placeholders."""
-        return shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
+        """The program and its arguments, with placeholders.
+
+        Raises:
+            InputError: a quote in `command` is not closed.
+        """
+        if not isinstance(self.command, str):
+            return list(self.command)
+        try:
+            return shlex.split(self.command)
+        except ValueError as error:
+            raise InputError(f"command {self.command!r}: {error}") from None
 
     @property
     def placeholders(self) -> set[str]:
@@ -170,7 +188,7 @@ class Command:
 
     @property
     def fingerprint(self) -> str:
-        """8 hexadecimal digits that change with everything that may change the scores."""
+        """8 hexadecimal digits of the fields that may change the numbers of the program."""
         relevant = [
             self.arguments,
             self.columns,
@@ -311,12 +329,13 @@ class CommandMetric(ForeignMetric):
         return list(zip(*columns, strict=True))
 
     def _scores_of_chunk(self, rows: Sequence[tuple[str, ...]]) -> list[float]:
-        """Scores rows in one call, or returns the scores that an earlier call kept."""
+        """Returns the numbers of rows, from one call of the program or as an earlier call kept
+        them."""
         if self.command.keep is None:
             return self._run(rows)
         folder = Path(self.command.folder, self.command.keep)
         key = json.dumps([self.name, self.command.fingerprint, self.lang_pair, rows])
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        digest = hashlib.sha256(key.encode()).hexdigest()[:32]
         path = folder / f"{digest}.json"
         if path.is_file():
             return json.loads(path.read_text(encoding="utf-8"))

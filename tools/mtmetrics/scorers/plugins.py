@@ -4,7 +4,6 @@ import dataclasses
 import importlib.metadata
 import importlib.util
 import inspect
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mtmetrics.artifacts.presets import Preset
+from mtmetrics.checks import is_finite_number
 from mtmetrics.errors import ArtifactError, InputError
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.scorers.base import Scorer
@@ -28,8 +28,8 @@ from mtmetrics.scorers.signature import with_fields
 
 
 class PluginMetric(ForeignMetric):
-    """A metric of somebody else. A subclass names itself in `metric`, gives `segment_scores`, and
-    is then a metric like all others: on the command line, in comparisons, tables, reranking and
+    """A metric of somebody else. A subclass sets its name, `metric`, and defines `segment_scores`.
+    It is then a metric like all others: on the command line, in comparisons, tables, reranking and
     filtering.
 
     It is found in a file that is named (``--plugin FILE.py``, or the environment variable
@@ -39,12 +39,14 @@ class PluginMetric(ForeignMetric):
 
     Attributes:
         sides: what it can compare with, of ``"source"``, ``"reference"`` and ``"both"``.
-        usual: the side where texts of both are given and `against` says nothing; None if that is an
-            error.
-        lower_is_better: its scores are turned round (multiplied by -1), and the signature says so.
-        floor: score of a segment of which a side is blank, on its own scale; the metric itself does
-            not see it.
-        version: stands in the signature, so that it pins the scores.
+        usual: the default side, if the user passes no `against`. On the command line it counts only
+            if texts of several sides are given. None: the command line raises an error then, and
+            Python takes the first of `sides`.
+        lower_is_better: whether lower scores are better. If so, they are turned round (multiplied
+            by -1), and the signature says so.
+        floor: score of a segment with a blank text, before it is turned round. `segment_scores`
+            does not get such segments.
+        version: version of the metric, for the signature. Raise it when the scores change.
     """
 
     usual_preset = None
@@ -62,7 +64,8 @@ class PluginMetric(ForeignMetric):
 
     @classmethod
     def from_preset(cls, preset: Preset, settings: Settings, models: ModelPool) -> Self:
-        """Sets the options of a preset; the metric needs none."""
+        """Makes the metric with these settings. It needs no preset; one that the user names may
+        choose the side."""
         if len(cls.sides) > 1 and preset.name:
             side = cls.choose_side(preset, settings.against)
             settings = dataclasses.replace(settings, against=side)
@@ -76,7 +79,8 @@ class PluginMetric(ForeignMetric):
         return _reload_from_file, (file, self.metric, origin)
 
     def open(self) -> None:
-        """Loads what scoring needs, once; `settings` are known."""
+        """Loads models or files once, before the first call of `segment_scores`. `settings` and
+        `side` are set already."""
 
     def segment_scores(
         self,
@@ -88,8 +92,8 @@ class PluginMetric(ForeignMetric):
 
         Args:
             predictions: n translations.
-            sources: n texts; not passed to a metric that does not compare with them.
-            references: n texts; not passed to a metric that does not compare with them.
+            sources: n texts; not passed if `side` is ``"reference"``.
+            references: n texts; not passed if `side` is ``"source"``.
         """
         raise NotImplementedError
 
@@ -101,7 +105,7 @@ class PluginMetric(ForeignMetric):
         scores = []
         seen = batch.without_invisible()
         for name, predictions in seen.systems.items():
-            numbers = np.zeros(len(batch))
+            numbers = np.zeros(len(batch))  # segments with a blank text get the floor later
             filled = np.flatnonzero(~seen.blank_mask(predictions))
             if len(filled):
                 numbers[filled] = self._scores_of(batch.take(filled.tolist()), name)
@@ -109,7 +113,7 @@ class PluginMetric(ForeignMetric):
         return scores
 
     def _scores_of(self, batch: Batch, system: str) -> np.ndarray:
-        """The scores of one system, on segments without blank texts."""
+        """Returns the (n,) numbers of one system. No text of the n segments is blank."""
         texts = {}
         if batch.sources is not None:
             texts["sources"] = list(batch.sources)
@@ -144,7 +148,7 @@ def load_plugin(path: str | Path) -> list[str]:
     """Makes the metrics of a Python file known, and returns their names.
 
     Raises:
-        InputError: there is no such file, it has no `PluginMetric`, or one of a name that is taken.
+        InputError: there is no such file, it has no `PluginMetric`, or `register` refuses one.
         ArtifactError: the file cannot be run.
     """
     path = Path(path).resolve()
@@ -175,12 +179,12 @@ def load_plugin(path: str | Path) -> list[str]:
 
 
 def plugin_metrics() -> list[str]:
-    """Makes the metrics known that installed packages and ``MTMETRICS_PLUGINS`` name, and returns
-    their names.
+    """Makes the metrics of installed packages, and of the files in ``MTMETRICS_PLUGINS``, known.
+    Returns their names.
 
     Raises:
         ArtifactError: one of them cannot be loaded; the message names it.
-        InputError: as `load_plugin`.
+        InputError: as `load_plugin` and `register`.
     """
     names = []
     for path in filter(None, os.environ.get("MTMETRICS_PLUGINS", "").split(os.pathsep)):
@@ -200,15 +204,23 @@ def plugin_metrics() -> list[str]:
 
 
 def register(metric: type[PluginMetric], where: str) -> str:
-    """Makes a class known under the name of its metric, which has to be free or the same
-    class's."""
+    """Makes a class known under the name of its metric, and returns this name.
+
+    Args:
+        metric: the class.
+        where: the file or package that it comes from.
+
+    Raises:
+        InputError: `sides`, `floor` or `segment_scores` are invalid; the metric has no name, or
+            that of another class.
+    """
     name = getattr(metric, "metric", None)
     if not isinstance(name, str) or not name.isidentifier():
         raise InputError(
             f"plugin {where}: the class {metric.__name__} needs a name, such as metric = "
             "'my_metric'"
         )
-    if not metric.sides or not {*metric.sides} <= {*Side} or not math.isfinite(metric.floor):
+    if not metric.sides or not {*metric.sides} <= {*Side} or not is_finite_number(metric.floor):
         raise InputError(
             f"plugin {where}: {name} needs sides of {', '.join(Side)}, and a finite floor"
         )
@@ -218,7 +230,7 @@ def register(metric: type[PluginMetric], where: str) -> str:
         raise InputError(f"plugin {where}: {name}: since 2.0 the method is {needed}")
     registered = METRICS.get(name)
     if registered is not None and not (
-        isinstance(registered.scorer, type) and registered.plugin_path == where
+        registered.scorer is metric and registered.plugin_path == where
     ):
         raise InputError(f"plugin {where}: the name {name!r} is taken by another metric")
     METRICS[name] = MetricEntry(name, metric, where)

@@ -16,6 +16,7 @@ from mtmetrics.errors import InputError
 from mtmetrics.io.cells import open_cells
 from mtmetrics.io.checksums import sha256_file
 from mtmetrics.io.columns import names_usual_columns
+from mtmetrics.io.file_kinds import lowercase_unpacked_name
 from mtmetrics.io.lines import iter_lines, shown_json
 from mtmetrics.io.score_rows import segment_column, system_and_segment
 from mtmetrics.io.tables import Row, header_names, jsonl_rows, named_rows, open_table
@@ -193,7 +194,7 @@ class StoredScores(ForeignMetric):
         return [self.scores[name] for name in names]
 
     def floor_with_parts(self) -> tuple[float | None, dict[str, float]]:
-        return None, {}
+        return None, {}  # segments with a blank text keep the score of the file
 
     def compute(self, batch: Batch) -> list[PartScores]:
         raise NotImplementedError  # `score_batches` takes the scores from the file
@@ -208,11 +209,12 @@ def read_scores(
 ) -> dict[str, list[float]]:
     """Reads the scores of each system, in the order of its segments.
 
-    Segments are numbered from 1, or those of all systems from 0.
+    If the file numbers the segments, it begins with 1 for all systems, or with 0 for all.
 
     Args:
         path: a file in one of the formats of `StoredScores`.
-        key: the column or key of the score; None for a default one.
+        key: the column or key of the score; None for a default one. Formats in which the score has
+            no name, such as the JSON of ``mtmetrics score``, do not need it and ignore it.
         in_order: whether rows without a field ``segment`` stand in the order of the segments.
             Otherwise such rows may hold only a score: with more fields they need a number of the
             segment.
@@ -221,8 +223,8 @@ def read_scores(
         System -> finite numbers, equally many for every system.
 
     Raises:
-        InputError: the file has another format, or a system lacks a score; the message names the
-            line or the system.
+        InputError: the file has another format, a score is not a finite number, or a system lacks
+            a score or has two for a segment; the message names the line or the system.
     """
     scores: dict[str, dict[int, float]] = {}
     for stored in _read_file(path, key, in_order):
@@ -244,7 +246,7 @@ def read_scores(
 def _finite_number(stored: _StoredScore) -> float:
     try:
         number = float(stored.value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(stored.value, bool) or not math.isfinite(number):
         raise InputError(
@@ -272,7 +274,7 @@ def _refuse_gaps(path: Path, scores: Mapping[str, Mapping[int, float]]) -> None:
 def _read_file(path: Path, key: str | None, in_order: bool) -> Iterator[_StoredScore]:
     """Reads a file by the ending of its name. Lines of a text file with a header have named fields;
     without a header they are bare scores."""
-    name = path.name.removesuffix(".gz")
+    name = lowercase_unpacked_name(path)
     if name.endswith(".json"):
         yield from _read_json(path, key)
     elif name.endswith(".jsonl"):
@@ -334,7 +336,9 @@ def _read_bare_lines(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Iter
                 "names the score"
             )
             raise InputError(f"{path}, line {number}: {needed}")
-        score = cells[-1].rpartition(" = ")[2]  # sacrebleu writes its signature before it
+        # sacrebleu writes its signature before the score, and details of BLEU behind it.
+        before, _, after = cells[-1].partition(" = ")
+        score = after.split(" ")[0] or before
         yield _StoredScore("".join(cells[:-1]), None, score, f"{path}, line {number}")
 
 
@@ -345,7 +349,7 @@ def _read_json(path: Path, key: str | None) -> Iterator[_StoredScore]:
         document = json.loads("\n".join(iter_lines(path)))
     except ValueError as error:
         raise InputError(f"{path}: no JSON ({error})") from error
-    if isinstance(document, dict) and ("scores" in document or "systems" in document):
+    if _is_written_by_score(document):
         for system in document.get("systems", [document]):
             name = str(system.get("name", ""))
             for number, value in enumerate(system.get("scores") or (), 1):
@@ -376,6 +380,18 @@ def _read_json(path: Path, key: str | None) -> Iterator[_StoredScore]:
             row = Row(f"{path}, {system_file}, segment {number}", fields)
             score = fields[_required_score_column(row, key)]
             yield _StoredScore(system, number, score, row.where)
+
+
+def _is_written_by_score(document: Any) -> bool:
+    """Whether a document of JSON has the form of ``mtmetrics score --format json``, for one system
+    or for several."""
+    if not isinstance(document, dict) or not {"scores", "systems"} & document.keys():
+        return False
+    systems = document.get("systems", [document])
+    return isinstance(systems, list) and all(
+        isinstance(system, dict) and isinstance(system.get("scores") or [], list)
+        for system in systems
+    )
 
 
 def _find_score_column(names: Collection[str], key: str | None) -> str | None:
