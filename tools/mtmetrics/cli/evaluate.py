@@ -373,9 +373,9 @@ def _print_table(
 
 
 def _write_preference_curve(args: argparse.Namespace, spec: MetricSpec, table: MetricTable) -> None:
-    """Fits how often people prefer the system that the only metric of a table scores higher, and
-    writes a preset with the curve."""
-    [row] = table.rows
+    """Fits how often people prefer the system that the metric scores higher, and writes a preset
+    with the curve."""
+    row = table.rows[0]  # with --parts, the rows of the parts follow
     scores_per_file = zip(table.columns, row.scored.scores, strict=True)
     files = " ".join(Path(path).name for path in args.data)
     curve = fit_agreement(

@@ -1,9 +1,9 @@
 """Options that several commands share.
 
-Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
-functions read parsed arguments: `settings_of`, `passed_values`, `mix_weights`, `metric_specs`,
-`single_metric`, `pool_options` and `model_pool`. A command that needs another help text or another
-default for a flag, such as ``--lp`` or ``--format``, defines this flag itself.
+Functions ``add_...`` add options to a parser, or to a group of options of a parser. Functions with
+an argument `args` read parsed arguments, such as `metric_specs` and `model_pool`. A command that
+needs another help text or another default for a flag, such as ``--lp`` or ``--format``, defines this
+flag itself.
 
 Settings are the fields of a dataclass. Metrics, models and training runs have such classes.
 `add_settings` adds an option for each field, and `settings_of` reads these options."""
@@ -360,7 +360,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
         "--preset",
         metavar="NAME|DIR",
         help="preset, or a folder with a preset.toml (default: paper; mini for uscore, esim, "
-        "bilstm*)",
+        "bilstm*; wmt22-comet-da for comet)",
     )
     group.add_argument(
         "--against",
@@ -456,8 +456,9 @@ def metric_specs(
         The value of --metric, as the user wrote it -> the metric.
 
     Raises:
-        InputError: a metric is named twice; the user passes the flag of a setting, but several
-            metrics or none; or `MetricSpec.parse` rejects a value of --metric.
+        InputError: a metric is named twice; the user passes the flag of a setting, and the metrics
+            are several, or none because `default_metrics` is empty; `MetricSpec.parse` rejects a
+            value of --metric; or a metric cannot compare with the side of --against.
     """
     from mtmetrics.scorers.spec import MetricSpec
 
@@ -469,13 +470,25 @@ def metric_specs(
     setting_values = passed_values(args, setting_names)
     if len(metric_texts) != 1 and setting_values:
         first_flag = flag(next(iter(setting_values)))
-        expected_form = f"{DEFAULT_METRIC}:{args.preset or 'paper'}:{first_flag[2:]}=VALUE"
+        example = _metric_with_setting(next(iter(setting_values)), metric_texts)
+        expected_form = f"{example}:{args.preset or ''}:{first_flag[2:]}=VALUE"
         raise InputError(f"{first_flag}: for which metric? Write it as in --metric {expected_form}")
     specs = {}
     for text in metric_texts:
         spec = MetricSpec.parse(text).filled(args.preset, setting_values)
         specs[text] = spec if args.against is None else _with_side(spec, args.against)
     return specs
+
+
+def _metric_with_setting(setting: str, metric_texts: Sequence[str]) -> str:
+    """Returns a metric that has a setting: the first one that the user names, else any."""
+    names = [
+        name
+        for name, fields in settings_with_flags().items()
+        if any(field.name == setting for field in fields)
+    ]
+    named = [text.partition(":")[0] for text in metric_texts]
+    return next((name for name in named if name in names), names[0])
 
 
 def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":
