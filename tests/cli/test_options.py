@@ -49,7 +49,10 @@ def test_advice_for_a_setting_of_no_single_metric_can_be_followed() -> None:
         advice = str(error.value).rpartition(" ")[2]
         [spec] = parse("--metric", advice).values()
         assert "combine" in find_metric(spec.metric).settings_class().options()
-        assert not metrics or spec.metric == "sentsim"
+        assert not metrics or (spec.metric, spec.preset) == ("sentsim", "mini")
+    # A metric without presets takes none from --preset.
+    with pytest.raises(InputError, match=r"--metric sentbleu::effective-order=VALUE$"):
+        parse("--preset", "mini", "--effective-order")
 
 
 def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(

@@ -214,8 +214,8 @@ def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="values to try of an option, 'all' for layers; repeatable, chosen one after the "
-        "other, but each encoder is tried at every layer (default: layers, masses, pieces and "
-        "weights, as the metric has them)",
+        "other, but each encoder is tried at every layer (default: layers, weights and some other "
+        "options, as the metric has them)",
     )
     group.add_argument(
         "--folds", type=int, default=5, help="of the cross-validation (default: %(default)s)"

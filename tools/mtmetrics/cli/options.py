@@ -365,7 +365,7 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
     group.add_argument(
         "--against",
         metavar="SIDE",
-        help="compare with the source or the reference, for metrics that can do both",
+        help="compare with the source, the reference or both, for metrics that can choose",
     )
     # Help shows these flags with their texts for a metric, and without a default, because the preset
     # decides where the user omits one; see `mtmetrics.cli.parser.Parser`.
@@ -469,9 +469,10 @@ def metric_specs(
     setting_names = [field.name for fields in settings_with_flags().values() for field in fields]
     setting_values = passed_values(args, setting_names)
     if len(metric_texts) != 1 and setting_values:
-        first_flag = flag(next(iter(setting_values)))
-        example = _metric_with_setting(next(iter(setting_values)), metric_texts)
-        expected_form = f"{example}:{args.preset or ''}:{first_flag[2:]}=VALUE"
+        first_setting = next(iter(setting_values))
+        first_flag = flag(first_setting)
+        example = _example_with_setting(first_setting, metric_texts, args.preset)
+        expected_form = f"{example}{first_flag[2:]}=VALUE"
         raise InputError(f"{first_flag}: for which metric? Write it as in --metric {expected_form}")
     specs = {}
     for text in metric_texts:
@@ -480,15 +481,27 @@ def metric_specs(
     return specs
 
 
-def _metric_with_setting(setting: str, metric_texts: Sequence[str]) -> str:
-    """Returns a metric that has a setting: the first one that the user names, else any."""
-    names = [
+def _example_with_setting(
+    setting: str, metric_texts: Sequence[str], usual_preset: str | None
+) -> str:
+    """Returns the beginning of a value of --metric, ``NAME:PRESET:``, for a metric that has the
+    setting: the first one of `metric_texts`, else any.
+
+    Args:
+        setting: name of the setting; at least one metric has it.
+        metric_texts: the values of --metric.
+        usual_preset: the preset of --preset.
+    """
+    metrics_with_setting = [
         name
         for name, fields in settings_with_flags().items()
         if any(field.name == setting for field in fields)
     ]
-    named = [text.partition(":")[0] for text in metric_texts]
-    return next((name for name in named if name in names), names[0])
+    texts = (*metric_texts, *metrics_with_setting)
+    text = next(text for text in texts if text.partition(":")[0] in metrics_with_setting)
+    name, _, preset_and_options = text.partition(":")
+    preset = preset_and_options.partition(":")[0] or usual_preset or ""
+    return f"{name}:{preset if METRICS[name].takes_presets else ''}:"
 
 
 def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":
