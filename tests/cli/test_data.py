@@ -76,6 +76,11 @@ def test_pull_then_offline(run, served, tmp_path, monkeypatch):
     refused(run("pull", "wmt98"), "data 'wmt98': must be one of small\n")
 
 
+def test_nothing_is_pulled_before_all_names_are_checked(run, served):
+    refused(run("pull", "small", "wmt98"), "data 'wmt98': must be one of small\n")
+    assert served.requests == []
+
+
 def test_a_second_download_must_be_the_first_again(run, served, tmp_path):
     folder = tmp_path / "mine" / "small"
     assert run("pull", "small", "--out", tmp_path / "mine")[0] == 0
@@ -242,6 +247,9 @@ def test_score_by_sources(run, mtmetrics, tiny_preset, wmt99):
     assert written["A"] == json.loads(target.read_text())["scores"]
     refused(run(*score), "XM-src.seg.score exists already; choose another name or pass --overwrite")
     assert run(*score, "--overwrite")[0] == 0
+    # Another name of the same languages is no second pair.
+    code, out, _ = run(*score, "deu-eng", "--overwrite")
+    assert (code, [row["lang_pair"] for row in json.loads(out)]) == (0, ["de-en"])
 
 
 def test_score_by_a_reference(run, wmt99):

@@ -313,6 +313,22 @@ def test_the_published_sentence_bleu(capsys):
         (["--recipe", "nothing"], "recipe 'nothing': must be one of"),
         (["--recipe", "zhao2020-table1", "--column", "sentbleu"], "--recipe names its own rows"),
         (
+            ["--recipe", "zhao2020-table1", "--plot", "x.svg"],
+            "leave out --plot, --draw and --weigh",
+        ),
+        (["--recipe", "zhao2020-table1", "--tune", "x"], "--recipe writes no preset"),
+        (
+            [
+                "--recipe",
+                "zhao2020-table1",
+                "--metric",
+                "xmoverscore:mini",
+                "--metric",
+                "xmoverscore:paper",
+            ],
+            "--metric xmoverscore:paper: xmoverscore:mini replaces the rows of xmoverscore already",
+        ),
+        (
             ["--recipe", "song2021-figure1"],
             "draws a picture, or several tables; say with --report DIR where",
         ),

@@ -119,6 +119,7 @@ def test_doctor_tells_what_loads_without_a_network(
         state for state, text in found if "evaluate.load('xmoverscore'): registered (" in text
     ] == ["ok"]
     assert found[-1][0] == "note"
+    assert "the command stays offline only with HF_HUB_OFFLINE" in found[-1][1]
     assert not no_sockets
 
 

@@ -71,6 +71,15 @@ def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixtu
     own = helped(capsys, "score", "--metric", "xmoverscore:mini")
     assert "--drop-rate" in own
     assert "--without" not in own
+    twice = helped(capsys, "score", "--metric", "sentsim:mini", "--metric", "sentsim:paper")
+    assert twice.count("preset (sentsim)") == 1
+
+
+@pytest.mark.parametrize("call", ["doctor", "data list", "artifacts verify"])
+def test_an_example_without_arguments_stands_in_help(
+    capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    assert f"\nexamples:\n  mtmetrics {call}\n" in helped(capsys, *call.split())
 
 
 WRONG = (

@@ -7,8 +7,10 @@ import pytest
 
 from mtmetrics.cli import messages, options, probe
 from mtmetrics.cli.options import add_metric_options, add_model_options, metric_specs, pool_options
+from mtmetrics.errors import InputError
 from mtmetrics.models.progress import report_progress
 from mtmetrics.models.running import Running
+from mtmetrics.scorers.registry import find_metric
 from mtmetrics.scorers.spec import MetricSpec
 
 
@@ -32,6 +34,25 @@ def test_options_and_presets_go_to_the_metrics_that_they_are_for() -> None:
         {"layer": 2, "combine": "sss+wmd"},
     )
     assert specs() == {"xmoverscore": MetricSpec("xmoverscore", "paper")}
+
+
+def test_advice_for_a_setting_of_no_single_metric_can_be_followed() -> None:
+    def parse(*argv: str) -> dict[str, MetricSpec]:
+        parser = argparse.ArgumentParser()
+        add_metric_options(parser, is_repeatable=True)
+        return metric_specs(parser.parse_args(argv), default_metrics=())
+
+    for metrics in (["chrf", "sentsim:mini"], []):
+        argv = [word for metric in metrics for word in ("--metric", metric)]
+        with pytest.raises(InputError, match="^--combine: for which metric") as error:
+            parse(*argv, "--combine", "sss")
+        advice = str(error.value).rpartition(" ")[2]
+        [spec] = parse("--metric", advice).values()
+        assert "combine" in find_metric(spec.metric).settings_class().options()
+        assert not metrics or (spec.metric, spec.preset) == ("sentsim", "mini")
+    # A metric without presets takes none from --preset.
+    with pytest.raises(InputError, match=r"--metric sentbleu::effective-order=VALUE$"):
+        parse("--preset", "mini", "--effective-order")
 
 
 def test_progress_is_finer_than_a_chunk_and_stays_at_the_end(

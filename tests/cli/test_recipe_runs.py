@@ -548,3 +548,17 @@ def test_a_training_needs_all_of_its_sets(mtmetrics, tmp_path):
     refused(mtmetrics(*argv, "--report", tmp_path / "r"), message)
     argv = ("evaluate", "--recipe", "mathur2019-trainl", "--preset", "mini", "--data", tmp_path)
     refused(mtmetrics(*argv, "--report", tmp_path / "r"), "pass --text: the single judgements")
+
+
+def test_sets_are_those_of_the_recipe_whatever_the_order_of_data(mtmetrics, tmp_path, monkeypatch):
+    runs = [f"score --metric chrf {{sets[{number}]}}/rows.tsv" for number in (0, 1)]
+    recipe = Recipe("f", "Figure", "Someone", pull=["one", "two"], runs=runs)
+    monkeypatch.setattr("mtmetrics.cli.recipe_runs.load_recipe", lambda _: recipe)
+    for name in recipe.pull:
+        rows = tmp_path / f"of-{name}" / name / "rows.tsv"
+        write(rows, "reference\ttranslation\na house\ta house\n")
+    argv = ("evaluate", "--recipe", "f", "--report", tmp_path / "r", "--data")
+    code, out, _ = mtmetrics(*argv, tmp_path / "of-two", tmp_path / "of-one")
+    calls = [line for line in out.splitlines() if line.startswith("mtmetrics score")]
+    assert code == 0
+    assert ["/one/rows.tsv" in calls[0], "/two/rows.tsv" in calls[1]] == [True, True]

@@ -201,6 +201,9 @@ def test_evaluate_fits_it_and_writes_a_preset(mtmetrics, tiny_preset, tmp_path) 
     spec = MetricSpec.parse(f"xmoverscore:{tmp_path / 'known'}")
     found = known_agreement(spec, load_scorer("xmoverscore", spec.preset, lang_pair="de-en"))
     assert isinstance(found, AgreementCurve)
+    assert mtmetrics(*call, "--parts", "--agreement", tmp_path / "same")[0] == 0
+    curves = [(tmp_path / name / "preset.toml").read_text() for name in ("known", "same")]
+    assert curves[0] == curves[1]
     refused(
         mtmetrics(*call, "--agreement", tmp_path / "known"),
         "known: exists already; choose another name",

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from mtmetrics.artifacts.presets import preset_toml
+from mtmetrics.models.devices import NumberFormat
 from mtmetrics.models.pool import ModelPool
 from mtmetrics.reports import reproduction
 
@@ -45,6 +46,11 @@ def test_what_differs_is_named(monkeypatch, mtmetrics, tmp_path) -> None:
     assert found[changed].startswith("FAIL")
     assert "within 1.0e-02 of the stored scores" in found[changed]
     assert found[other] == f"FAIL  {other}: is not the metric that scores are stored of"
+    # Float32 has no more tolerance if `auto` chose it.
+    float32 = NumberFormat("float32", "")
+    monkeypatch.setattr("mtmetrics.models.pool.number_format", lambda *_: float32)
+    automatic = mtmetrics("doctor", "--scores", "--device", "cpu", "--dtype", "auto")[1]
+    assert found[changed] in automatic.splitlines()
 
 
 @pytest.fixture

@@ -106,8 +106,10 @@ def run_list(args: argparse.Namespace) -> None:
 
 
 def run_pull(args: argparse.Namespace) -> None:
-    names = list(datasets())
-    print_json({name: pulled(choice("data", name, names), args.out) for name in args.names})
+    # Checks all names before the first set is fetched, which may take an hour.
+    for name in args.names:
+        choice("data", name, list(datasets()))
+    print_json({name: pulled(name, args.out) for name in args.names})
 
 
 def pulled(name: str, out: str | None = None) -> Document:
@@ -138,15 +140,15 @@ def pulled(name: str, out: str | None = None) -> Document:
 
 def run_score(args: argparse.Namespace) -> None:
     """Scores the language pairs one by one with shared models, and prints what was written."""
-    # Everything is read and checked before the first pair is scored, so that a mistake does not
-    # cost an hour.
+    # All texts are read, and the files to write are checked, before the first pair is scored, so
+    # that a mistake does not cost an hour. Models are loaded later, for one pair at a time.
     available_pairs = lang_pairs(args.folder)
     wanted_pairs = []
     for pair in args.pairs:
         wanted_pairs += names_of_pair(pair, available_pairs) or [pair]
     spec = options.single_metric(args)
     jobs = []
-    for pair in wanted_pairs or available_pairs:
+    for pair in dict.fromkeys(wanted_pairs or available_pairs):
         eval_set = EvalSet.read(args.folder, pair)
         jobs.append((eval_set, *_reference_and_side(args.reference, spec, eval_set)))
     for eval_set, reference, _ in jobs:

@@ -48,7 +48,8 @@ class _Finding(NamedTuple):
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Checks the installation, and prints its findings, one per line: ok, note (may be "
-        "intended) or FAIL. The exit code is 1 after a FAIL."
+        "intended) or FAIL. The exit code is 1 after a FAIL. The options for models are for "
+        "--scores."
     )
     scores_help = (
         "check instead that the bundled metrics reproduce their stored scores on this machine, in "
@@ -98,9 +99,10 @@ def _check_scores(args: argparse.Namespace) -> Iterator[_Finding]:
     """Compares scores of the bundled metrics with stored ones."""
     from mtmetrics.reports.reproduction import reproduced
 
+    pool = model_pool(args)
     # The stored scores are in float32; formats with fewer digits differ more.
-    tolerance = _INVISIBLE if args.dtype in (None, "float32") else 100 * _INVISIBLE
-    for name, difference, is_same_metric in reproduced(model_pool(args)):
+    tolerance = _INVISIBLE if pool.dtype == "float32" else 100 * _INVISIBLE
+    for name, difference, is_same_metric in reproduced(pool):
         if not is_same_metric:
             yield _Finding(_FAIL, f"{name}: is not the metric that scores are stored of")
             continue
@@ -212,8 +214,8 @@ def _check_artifacts() -> Iterator[_Finding]:
 
 
 def _check_presets() -> Iterator[_Finding]:
-    """Tries each preset of each metric offline. Presets whose models ship with the package must
-    work."""
+    """Tries each preset of each metric offline, on the device 'auto'. Presets that have nothing to
+    download must work: their models ship with the package, or they have none."""
     from mtmetrics.models.pool import ModelPool
     from mtmetrics.scorers.available import USER_SUPPLIED_METRICS, list_presets
 
@@ -315,7 +317,10 @@ def _check_offline_variables() -> Iterator[_Finding]:
     )
     states = {(value or "").upper() in {"1", "ON", "YES", "TRUE"} for value in values.values()}
     if len(states) > 1:  # one variable is on, the other is off
-        note = "evaluate reads only HF_EVALUATE_OFFLINE, the model loaders both"
+        note = (
+            "the command stays offline only with HF_HUB_OFFLINE, evaluate.load finds a metric "
+            "offline only with HF_EVALUATE_OFFLINE"
+        )
         yield _Finding(_NOTE, f"offline: {shown}; {note}")
     else:
         yield _Finding(_OK, f"offline: {shown}")

@@ -215,8 +215,8 @@ def _add_tuning_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="values to try of an option, 'all' for layers; repeatable, chosen one after the "
-        "other, but each encoder is tried at every layer (default: layers, masses, pieces and "
-        "weights, as the metric has them)",
+        "other, but each encoder is tried at every layer (default: layers, weights and some other "
+        "options, as the metric has them)",
     )
     group.add_argument(
         "--folds", type=int, default=5, help="of the cross-validation (default: %(default)s)"
@@ -376,9 +376,9 @@ def _print_table(
 
 
 def _write_preference_curve(args: argparse.Namespace, spec: MetricSpec, table: MetricTable) -> None:
-    """Fits how often people prefer the system that the only metric of a table scores higher, and
-    writes a preset with the curve."""
-    [row] = table.rows
+    """Fits how often people prefer the system that the metric scores higher, and writes a preset
+    with the curve."""
+    row = table.rows[0]  # with --parts, the rows of the parts follow
     scores_per_file = zip(table.columns, row.scored.scores, strict=True)
     files = " ".join(Path(path).name for path in args.data)
     curve = fit_agreement(

@@ -103,7 +103,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     segments.add_argument(
         "--segments",
         metavar="LIST",
-        help="numbers and ranges, counted from 1, such as 1,4-6 (default: all)",
+        help="numbers and ranges, counted from 1, such as 1,4-6; in the order of the input "
+        "(default: all)",
     )
     segments.add_argument(
         "--worst",
@@ -182,7 +183,11 @@ def _require_single_texts(args: argparse.Namespace) -> None:
 
 
 def _read_ranges(text: str | None) -> list[range]:
-    """Reads segment numbers and ranges of them, such as ``1,4-6``; None chooses all segments."""
+    """Reads segment numbers and ranges of them, such as ``1,4-6``; None chooses all segments.
+
+    Raises:
+        InputError: a number is below 1, a range is empty, or an item is neither.
+    """
     if text is None:
         return [_ALL_SEGMENTS]
     ranges = []
@@ -232,6 +237,8 @@ def _columns(segments: Sequence[Segment], side: Side) -> dict[Column, list[str]]
 
 def _heatmap_paths(args: argparse.Namespace, segments: Sequence[Segment]) -> list[Path]:
     """Returns the file of each segment's heatmap; an empty list without --plot.
+
+    With --worst these are the files of all segments, although few are drawn: scoring decides which.
 
     Raises:
         InputError: there are too many heatmaps, or a file exists already.

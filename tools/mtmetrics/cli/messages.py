@@ -13,11 +13,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Set by `main`: no bars and no notes.
 quiet = False
+# A bar of segments runs ahead of the scored segments, by the texts that networks have read. This is
+# the most, so that a bad guess of the texts per segment does not end the bar too early.
 _MOST_SEGMENTS_AHEAD = 1000
+# The guess before any segments are scored.
+_FIRST_TEXTS_PER_SEGMENT = 3.0
 
 
 def show_notes(are_shown: bool = True) -> None:
-    """Shows the package's notes on what it does, and the progress of trainings; not with --quiet."""
+    """Shows the package's notes on what it does, and the progress of trainings; not with --quiet.
+
+    Args:
+        are_shown: False for a process that is not the main one of a training; it shows warnings only.
+    """
     level = logging.INFO if are_shown and not quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(message)s")
     # faiss notes which processors it was not built for.
@@ -55,13 +63,13 @@ class _SegmentMeter:
     Attributes:
         segments: segments scored so far.
         texts: texts read since the last segments were scored.
-        texts_per_segment: as it was for the last segments.
+        texts_per_segment: texts that were read for each of the last scored segments, at least 1.
     """
 
     def __init__(self, bar: "tqdm") -> None:
         self._bar = bar
         self.segments = self.texts = 0
-        self.texts_per_segment = 3.0
+        self.texts_per_segment = _FIRST_TEXTS_PER_SEGMENT
 
     def __call__(self, unit: "Unit", count: int) -> None:
         if unit == "texts":

@@ -1,9 +1,9 @@
 """Options that several commands share.
 
-Functions ``add_...`` add options to a parser, or to a group of options of a parser. The other
-functions read parsed arguments: `settings_of`, `passed_values`, `mix_weights`, `metric_specs`,
-`single_metric`, `pool_options` and `model_pool`. A command that needs another help text or another
-default for a flag, such as ``--lp`` or ``--format``, defines this flag itself.
+Functions ``add_...`` add options to a parser, or to a group of options of a parser. Functions with
+an argument `args` read parsed arguments, such as `metric_specs` and `model_pool`. A command that
+needs another help text or another default for a flag, such as ``--lp`` or ``--format``, defines this
+flag itself.
 
 Settings are the fields of a dataclass. Metrics, models and training runs have such classes.
 `add_settings` adds an option for each field, and `settings_of` reads these options."""
@@ -360,12 +360,12 @@ def add_metric_options(parser: argparse.ArgumentParser, *, is_repeatable: bool =
         "--preset",
         metavar="NAME|DIR",
         help="preset, or a folder with a preset.toml (default: paper; mini for uscore, esim, "
-        "bilstm*)",
+        "bilstm*; wmt22-comet-da for comet)",
     )
     group.add_argument(
         "--against",
         metavar="SIDE",
-        help="compare with the source or the reference, for metrics that can do both",
+        help="compare with the source, the reference or both, for metrics that can choose",
     )
     # Help shows these flags with their texts for a metric, and without a default, because the preset
     # decides where the user omits one; see `mtmetrics.cli.parser.Parser`.
@@ -456,8 +456,9 @@ def metric_specs(
         The value of --metric, as the user wrote it -> the metric.
 
     Raises:
-        InputError: a metric is named twice; the user passes the flag of a setting, but several
-            metrics or none; or `MetricSpec.parse` rejects a value of --metric.
+        InputError: a metric is named twice; the user passes the flag of a setting, and the metrics
+            are several, or none because `default_metrics` is empty; `MetricSpec.parse` rejects a
+            value of --metric; or a metric cannot compare with the side of --against.
     """
     from mtmetrics.scorers.spec import MetricSpec
 
@@ -468,14 +469,39 @@ def metric_specs(
     setting_names = [field.name for fields in settings_with_flags().values() for field in fields]
     setting_values = passed_values(args, setting_names)
     if len(metric_texts) != 1 and setting_values:
-        first_flag = flag(next(iter(setting_values)))
-        expected_form = f"{DEFAULT_METRIC}:{args.preset or 'paper'}:{first_flag[2:]}=VALUE"
+        first_setting = next(iter(setting_values))
+        first_flag = flag(first_setting)
+        example = _example_with_setting(first_setting, metric_texts, args.preset)
+        expected_form = f"{example}{first_flag[2:]}=VALUE"
         raise InputError(f"{first_flag}: for which metric? Write it as in --metric {expected_form}")
     specs = {}
     for text in metric_texts:
         spec = MetricSpec.parse(text).filled(args.preset, setting_values)
         specs[text] = spec if args.against is None else _with_side(spec, args.against)
     return specs
+
+
+def _example_with_setting(
+    setting: str, metric_texts: Sequence[str], usual_preset: str | None
+) -> str:
+    """Returns the beginning of a value of --metric, ``NAME:PRESET:``, for a metric that has the
+    setting: the first one of `metric_texts`, else any.
+
+    Args:
+        setting: name of the setting; at least one metric has it.
+        metric_texts: the values of --metric.
+        usual_preset: the preset of --preset.
+    """
+    metrics_with_setting = [
+        name
+        for name, fields in settings_with_flags().items()
+        if any(field.name == setting for field in fields)
+    ]
+    texts = (*metric_texts, *metrics_with_setting)
+    text = next(text for text in texts if text.partition(":")[0] in metrics_with_setting)
+    name, _, preset_and_options = text.partition(":")
+    preset = preset_and_options.partition(":")[0] or usual_preset or ""
+    return f"{name}:{preset if METRICS[name].takes_presets else ''}:"
 
 
 def _with_side(spec: "MetricSpec", against: str) -> "MetricSpec":

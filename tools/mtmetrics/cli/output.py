@@ -152,7 +152,8 @@ def refuse_inputs_as_outputs(
 ) -> None:
     """Checks, before a command runs, that each output differs from all inputs and other outputs.
 
-    Two paths are also equal if one is a link to the other.
+    Two paths are also equal if one is a link to the other. Existing folders that keep their files,
+    and special files such as /dev/null, may be named several times.
 
     Args:
         arguments: values of the options.
@@ -225,7 +226,7 @@ def open_output(out: str | None, *, binary: bool = False, table: bool = False) -
 
     Args:
         out: the file; None for standard output. Text is compressed if the name ends in .gz.
-        binary: whether the output is bytes.
+        binary: whether the file takes bytes. Standard output always takes text.
         table: whether the output is a table for people; else standard output is in UTF-8.
     """
     from mtmetrics.io.atomic import atomic_bytes, atomic_text

@@ -131,7 +131,9 @@ class Parser(argparse.ArgumentParser):
             if group.title == options.PRESET_OVERRIDES_TITLE:
                 self._add_options_of_metrics(formatter, group._group_actions)
         parts = [self.format_usage(), formatter.format_help()]
-        examples = [line for line in EXAMPLES.splitlines() if line.startswith(f"{self.prog} ")]
+        examples = [
+            line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"{self.prog} ")
+        ]
         if self.prog == "mtmetrics":
             examples = examples[:1]
         if examples:
@@ -147,7 +149,7 @@ class Parser(argparse.ArgumentParser):
             formatter.start_section(f"{options.PRESET_OVERRIDES_TITLE} (a metric's own options)")
             formatter.add_text(f"{self.prog} --metric NAME --help")
             formatter.end_section()
-        for name in filter(known_metric, metrics):
+        for name in filter(known_metric, dict.fromkeys(metrics)):
             fields = METRICS[name].settings_class().options()
             actions_of_metric = [copy.copy(action) for action in actions if action.dest in fields]
             for action in actions_of_metric:  # shows only this metric's help of the option
@@ -168,7 +170,9 @@ def _add_section(
 
 
 def early_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Reads ``--plugin`` and ``--metric``, on which the other options depend."""
+    """Reads ``--plugin`` and ``--metric``, on which the other options depend.
+
+    Each is a list, in which None stands for a missing value."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("--plugin", "--metric"):
         # The full parser reports a missing value.
@@ -178,5 +182,7 @@ def early_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def named_metrics(arguments: Sequence[str]) -> list[str]:
-    """Returns the names of the metrics that the arguments choose."""
+    """Returns the names of the metrics that --metric gives, without presets and options.
+
+    A name may be unknown, or stand twice. The default metric is not among them."""
     return [text.partition(":")[0] for text in early_options(arguments).metric if text]

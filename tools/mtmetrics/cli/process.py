@@ -18,11 +18,12 @@ _STANDARD_OUTPUT = "standard output"
 
 
 class EndedError(BaseException):
-    """A signal asked the process to end; not an `Exception`, so that nothing but the clearing up
-    comes between.
+    """A signal asked the process to end.
+
+    It is no `Exception`, so that no ``except Exception`` stops it, but every ``finally`` clears up.
 
     Attributes:
-        number: of the signal.
+        number: number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -48,7 +49,8 @@ def ended_by_signals() -> Iterator[None]:
     handlers_before = {}
     for number in [getattr(signal, name) for name in names if hasattr(signal, name)]:
         handler = signal.getsignal(number)
-        # `nohup` has a signal ignored. Python could not put back a handler that it shows as None.
+        # A signal that is ignored, as `nohup` has SIGHUP ignored, stays so. Python could not put back
+        # a handler that it shows as None.
         if handler not in (signal.SIG_IGN, None):
             handlers_before[number] = handler
             signal.signal(number, end)
@@ -131,8 +133,9 @@ def return_large_blocks() -> None:
     """Has the C library (where it is glibc) give every block of 1 MiB or more back to the system
     when it is freed.
 
-    It raises that bound by itself up to 32 MiB; arrays of that size then leave gaps in its heap,
-    and the memory of a run over many chunks keeps growing although nothing is kept."""
+    Otherwise the C library raises this bound by itself, up to 32 MiB. Arrays of that size then leave
+    gaps in its heap, and the memory of a run over many chunks keeps growing although nothing is
+    kept."""
     _set_thresholds({_M_MMAP_THRESHOLD: _MIB})
 
 

@@ -28,8 +28,7 @@ def run_calls(args: argparse.Namespace, recipe: Recipe) -> list[str]:
         Paragraphs of a report: each command line with its output, then the pictures.
 
     Raises:
-        InputError: the figure cannot be drawn with the preset of --preset, or a public set is
-            missing.
+        InputError: the recipe has no encoder for the preset of --preset, or a public set is missing.
         MTMetricsError: all command lines failed.
     """
     folder = Path(args.report)
@@ -53,17 +52,19 @@ def run_calls(args: argparse.Namespace, recipe: Recipe) -> list[str]:
 def _command_lines(args: argparse.Namespace, recipe: Recipe) -> list[list[str]]:
     """Returns the arguments of each command line, with the data and options of the evaluation."""
     preset = args.preset or "paper"
-    folders = args.data or []
-    if any("{sets[" in line for line in recipe.runs) and len(folders) != len(recipe.pull):
+    # Folders of public sets, in the order of `recipe.pull`; or files of the user.
+    paths = args.data or []
+    if any("{sets[" in line for line in recipe.runs) and len(paths) != len(recipe.pull):
         raise InputError(
             f"--recipe {recipe.name}: needs all of {', '.join(recipe.pull)}; pass --data DIR with "
             "a folder of each, or none, so that they are fetched"
         )
-    data = [file for path in args.data or [] for file in _files_of_pairs(path, recipe.pairs)]
-    # "data" stands for all files of the language pairs, "sets[0]" for the first folder of --data.
+    data = [file for path in paths for file in _files_of_pairs(path, recipe.pairs)]
+    # "data" stands for all files of the language pairs, "sets[0]" for the first set of
+    # `recipe.pull`.
     placeholders = {
         "data": shlex.join(data),
-        "sets": [shlex.quote(path) for path in args.data or []],
+        "sets": [shlex.quote(path) for path in paths],
         "texts": shlex.join(args.text or []),
         "text": [shlex.quote(path) for path in args.text or []],
         "preset": shlex.quote(preset),

@@ -45,6 +45,10 @@ def run_recipe(args: argparse.Namespace) -> None:
     args.maps_of_rows, args.maps = args.maps, None
     if args.column or args.parts or args.layers:
         raise InputError("--recipe names its own rows; leave out --column, --parts and --layers")
+    if args.plot or args.draw or args.weigh:
+        raise InputError("--recipe draws with --report DIR; leave out --plot, --draw and --weigh")
+    if args.tuned_preset or args.tried or args.agreement:
+        raise InputError("--recipe writes no preset; leave out --tune, --try and --agreement")
     measure = Measure(args.coefficient or recipe.coefficient, args.group)
     _refuse_options(args, recipe, measure)
     args.level = recipe.level
@@ -117,8 +121,8 @@ def _find_data(
         InputError: the data is not public and --data is missing, or --data has to be a folder.
     """
     folders = []
-    for path in args.data or []:
-        for name in recipe.pull:
+    for name in recipe.pull:  # in the order of the recipe, whose calls count the sets
+        for path in args.data or []:
             folder = Path(path) / name
             if folder.is_dir():
                 folders.append((name, folder))
@@ -140,6 +144,7 @@ def _find_data(
             _announce(name)
         folders = [(name, Path(pulled(name)["folder"])) for name in recipe.pull]
     args.data = [str(folder) for _, folder in folders]
+    # `args.where` takes one condition, and no recipe has more. Sets without its field keep all rows.
     conditions = [recipe.where[name] for name, _ in folders if name in recipe.where]
     if conditions and not args.where:
         args.where = conditions[0]
@@ -227,7 +232,7 @@ def _print_words(args: argparse.Namespace, recipe: Recipe) -> None:
     """
     entries = _entries(args, recipe)
     files = _files_of_recipe(judged_files(args), recipe)
-    pairs = []
+    literal_texts = []
     for file in files:
         dictionaries = [path for path in args.text if file.lang_pair in Path(path).name]
         if not dictionaries:
@@ -236,20 +241,31 @@ def _print_words(args: argparse.Namespace, recipe: Recipe) -> None:
                 f"{recipe.text}"
             )
         word_pairs = [pair for path in dictionaries for pair in read_word_pairs(path)]
-        pairs.append(literal_pairs(file, word_pairs))
-    sentences = sum(len(texts.sources) for texts in pairs)
+        literal_texts.append(literal_pairs(file, word_pairs))
+    sentences = sum(len(texts.sources) for texts in literal_texts)
     with messages.scoring(2 * sentences * sum(entry.metric is not None for entry in entries)):
-        rows = judge_words(recipe, entries, pairs, options.model_pool(args))
-    report = report_words(recipe, rows, pairs)
+        rows = judge_words(recipe, entries, literal_texts, options.model_pool(args))
+    report = report_words(recipe, rows, literal_texts)
     print_report(report, args)
     if args.report is not None:
         _write_report(args.report, recipe, [report.render("markdown")])
 
 
 def _user_metrics(args: argparse.Namespace) -> dict[str, MetricSpec]:
-    """Returns the metrics of --metric: name -> its specification."""
-    specs = options.metric_specs(args, default_metrics=()).values()
-    return {spec.metric: spec for spec in specs}
+    """Returns the metrics of --metric: name -> its specification.
+
+    Raises:
+        InputError: two of them are the same metric; the rows of a metric take one preset.
+    """
+    metrics: dict[str, MetricSpec] = {}
+    for text, spec in options.metric_specs(args, default_metrics=()).items():
+        if spec.metric in metrics:
+            raise InputError(
+                f"--metric {text}: {metrics[spec.metric]} replaces the rows of {spec.metric} "
+                "already; name it once"
+            )
+        metrics[spec.metric] = spec
+    return metrics
 
 
 def _vectors(args: argparse.Namespace) -> dict[str, dict[str, str]]:
