@@ -71,7 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         metavar="KIND",
-        help="word: kind of the map of the source side, clp or umd (default: none)",
+        help="word: kind of the map of the source side: clp, umd, clp+umd or umd+clp (default: "
+        "none)",
     )
     parser.add_argument(
         "--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact"
@@ -97,7 +98,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=1,
-        help="with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)",
+        help="with --engine: CPUs that a task takes (default: %(default)s); where there are GPUs, a "
+        "task that encodes takes one of them too",
     )
     text_group = parser.add_argument_group("text")
     text_group.add_argument(

@@ -161,7 +161,7 @@ def _add_pairs(parser: argparse.ArgumentParser, second: str) -> None:
         type=int,
         help="number of sentence pairs to sample (default: all)",
     )
-    options.add_seed(group, "all sampling")
+    options.add_seed(group, "all random choices")
 
 
 def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:
