@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     MiningOptions = dict[str, int | float | Remapping]
 
 _DEFAULT_MEMORY = "12G"
-_LEAST_MEMORY = 2 * 2**30
+_LEAST_MEMORY = 2 * 2**30  # bytes
 _DEFAULT_ENCODER = "mini-encoder"
 _SIDES = ("source", "target")
 
@@ -148,7 +148,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _memory_bytes(args: argparse.Namespace) -> int:
-    """Reads the size that --memory gives, such as 4G or 3000M."""
+    """Reads the size that --memory gives, such as 4G or 3000M, in bytes.
+
+    Raises:
+        InputError: it is no size, or a size below 2G.
+    """
     text = args.memory or _DEFAULT_MEMORY
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = 0

@@ -215,7 +215,8 @@ def _write_choices(
                 "score": choice.score,
                 "scores": list(choice.scores),
             }
-            # Scores of blank candidates are NaN, which becomes None.
+            # Scores of blank candidates are NaN, which becomes None. The new scores replace the
+            # model's scores of the input, which are called "scores" too.
             row = item.fields | rounded(choice_fields, full_precision=True)
             stream.write(choice.text + "\n" if is_text else json_line(row))
 
