@@ -40,6 +40,12 @@ def test_best_by_a_metric_with_blank_repeated_and_tied_candidates() -> None:
     assert reranker.counts["tied"] == 1
 
 
+def test_counts_of_a_single_list_are_numbers() -> None:
+    reranker = Reranker(SHORTEST)
+    reranker([["abc", "xyz"]], ["das"])
+    assert {type(count) for count in reranker.counts.values()} == {int}
+
+
 def test_a_weighted_sum_with_model_scores() -> None:
     scores = {
         "model": [[10.0, -9.0, 0.0, -20.0], [0.0, 1.0], [0.0, 0.0]],

@@ -79,6 +79,9 @@ def test_verify_folders_elsewhere(mtmetrics, bundle, tmp_path):
         mtmetrics("artifacts", "verify", pulled)[1]
         == f"tiny-lm/config.json: missing\n{out.splitlines()[1]}\n"
     )
+    # The whole one must not stand for the other.
+    for names in ((pulled, "tiny-lm"), ("tiny-lm", pulled)):
+        refused(mtmetrics("artifacts", "verify", *names), "mtmetrics: tiny-lm: in two folders, ")
     message = "holds no folder that is named like an artifact; there are: tiny-encoder, "
     refused(mtmetrics("artifacts", "verify", pulled / "tiny-maps"), message)
 

@@ -300,6 +300,7 @@ def test_blocks_of_an_engine_give_what_one_process_gives(
         (["pairs.tsv", "--top", "0.5", "--tokens", "3"], "top and tokens say which pairs to keep"),
         (["pairs.tsv", "--top", "1.5"], "top 1.5: must be above 0 and at most 1"),
         (["--top", "1"], "nothing to filter: pass one FILE"),
+        (["pairs.tsv", "-s", "a", "-t", "b", "--top", "1"], "pass either one FILE or -s and -t"),
         (["none.tsv", "--top", "1"], "none.tsv: no such file"),
         (["empty.tsv", "--top", "1"], "empty.tsv: empty; there is nothing to filter"),
         (["-", "--top", "1"], "standard input, line 2: 1 column(s), but line 1 has 2"),

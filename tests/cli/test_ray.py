@@ -14,10 +14,10 @@ Given = dict[str, Any]
 
 def test_paths_hold_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("maps", "xmoverscore", "cpu"):
+    for name in ("maps", "xmoverscore", "cpu", "de-en", "source", "clp"):
         Path(name).mkdir()
     given = {"metric": "xmoverscore", "preset": "mini", "maps": "maps", "layer": 4, "device": "cpu"}
-    given |= {"local_files_only": True}
+    given |= {"local_files_only": True, "lang_pair": "de-en", "against": "source", "map": "clp"}
     assert absolute_paths(given) == given | {"maps": f"{tmp_path}/maps"}
 
 

@@ -118,7 +118,7 @@ def test_tuning_and_expected_utility_on_the_command_line(run: Run) -> None:
     ("argv", "message"),
     [
         ([], "nothing to choose from: pass one FILE"),
-        (["nbest.jsonl", "-t", "two.en"], "nothing to choose from: pass one FILE"),
+        (["nbest.jsonl", "-t", "two.en"], "pass either one FILE or -t, "),
         (["two.en"], "two.en: JSON Lines are needed"),
         (["bad.jsonl"], "bad.jsonl, line 2: 'candidates' must be a list of strings"),
         (

@@ -380,6 +380,31 @@ def test_workers_know_the_metric_of_a_file(cluster: str, mtmetrics: Run, tmp_pat
 
 
 @needs_ray
+@pytest.mark.usefixtures("no_plugins")
+def test_workers_of_filter_know_the_metric_of_a_file(
+    cluster: str, mtmetrics: Run, tmp_path: Path
+) -> None:
+    plugin = write(tmp_path / "shortness.py", PLUGIN)
+    rows = write_jsonl(tmp_path / "rows.jsonl", ROWS[:4])
+    choice = ("--plugin", plugin, "--metric", "shortness", "--lp", "de-en", "--skip", "language")
+    code, _, err = mtmetrics(
+        "filter",
+        *choice,
+        rows,
+        "--top",
+        "1",
+        "--engine",
+        f"ray={cluster}",
+        "--out",
+        tmp_path / "kept",
+    )
+    assert code == 0, err
+    kept = read(tmp_path / "kept")
+    assert kept
+    assert all(row["score"] == -len(row["translation"]) for row in kept)
+
+
+@needs_ray
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -186,6 +186,12 @@ def test_what_cannot_be_compared() -> None:
         preferences(Lengths(), SOURCES, REFERENCES, {"other": ["a"]})
 
 
+def test_a_modification_may_be_called_like_a_column() -> None:
+    modified = {"references": REFERENCES, "sources": REFERENCES}
+    found, _ = preferences(Lengths(), SOURCES, REFERENCES, modified)
+    assert {each.modification for each in found} == {"references", "sources"}
+
+
 def test_preference_numbers_and_table() -> None:
     preference = Preference("random order", "score", np.array([0.5, -1.0, 0.0, -0.0004]))
     assert preference.as_dict() == {

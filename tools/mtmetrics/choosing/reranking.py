@@ -190,8 +190,9 @@ class Reranker:
             candidates=len(texts),
             blank=int(is_blank.sum()),
             repeated=len(texts) - len(set(texts)),
-            tied=len(best_texts) > 1,
-            changed=index > 0,
+            # A Counter keeps its first values as they are, and a report would show True or False.
+            tied=int(len(best_texts) > 1),
+            changed=int(index > 0),
         )
         return Choice(index, texts[index], float(values[index]), values.tolist())
 

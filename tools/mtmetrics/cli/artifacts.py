@@ -147,8 +147,8 @@ def _add_import(actions: options.Subparsers) -> None:
         help="convert the authors' matrices to maps",
         description=(
             "Converts matrices that the authors of XMoverScore published (.BAM, .GBDD) to "
-            "maps. Kind, language pair and layer are read from the file or its name "
-            "(CORPUS.XX-YY.2k.LAYER.BAM); the options override them."
+            "maps. The suffix gives the kind. Language pair and layer are read from the file or "
+            "its name (CORPUS.XX-YY.2k.LAYER.BAM); --lp and --layer override them."
         ),
     )
     parser.add_argument(
@@ -288,7 +288,12 @@ def run_verify(args: argparse.Namespace) -> int:
 def _folders_to_verify(
     args: argparse.Namespace, entries: dict[str, CatalogEntry]
 ) -> dict[str, Path]:
-    """Returns the folders to verify: name of an artifact -> the folder with its files."""
+    """Returns the folders to verify: name of an artifact -> the folder with its files.
+
+    Raises:
+        InputError: a name or folder is unknown, an artifact is in two of the folders, or --folder
+            has not exactly one name.
+    """
     if args.folder is not None:
         if len(args.names) != 1:
             raise InputError(
@@ -298,9 +303,13 @@ def _folders_to_verify(
             raise InputError(f"--folder {args.folder}: no such folder")
         return {args.names[0]: Path(args.folder)}
     bundled_names = [name for name, entry in entries.items() if entry.bundled]
-    folders = {}
+    folders: dict[str, Path] = {}
     for name_or_folder in args.names or bundled_names:
-        folders |= _folders(name_or_folder, entries)
+        for name, folder in _folders(name_or_folder, entries).items():
+            if folders.setdefault(name, folder) != folder:
+                raise InputError(
+                    f"{name}: in two folders, {folders[name]} and {folder}; verify them one by one"
+                )
     return folders
 
 

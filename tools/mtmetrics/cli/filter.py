@@ -208,8 +208,10 @@ def _filter_here(args: argparse.Namespace, filtering: Filtering) -> _FilterResul
 
 def _input_paths(args: argparse.Namespace) -> list[str]:
     """Returns the path of the file of pairs, or those of sources and translations."""
+    if args.file is not None and (args.sources or args.predictions):
+        raise InputError("pass either one FILE or -s and -t, not both")
     paths = [args.file] if args.file is not None else [args.sources, args.predictions]
-    if None in paths or (args.file is not None and (args.sources or args.predictions)):
+    if None in paths:
         raise InputError(
             "nothing to filter: pass one FILE of pairs, or - for standard input, or -s and -t"
         )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     MiningOptions = dict[str, int | float | Remapping]
 
 _DEFAULT_MEMORY = "12G"
-_LEAST_MEMORY = 2 * 2**30
+_LEAST_MEMORY = 2 * 2**30  # bytes
 _DEFAULT_ENCODER = "mini-encoder"
 _SIDES = ("source", "target")
 
@@ -71,7 +71,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         metavar="KIND",
-        help="word: kind of the map of the source side, clp or umd (default: none)",
+        help="word: kind of the map of the source side: clp, umd, clp+umd or umd+clp (default: "
+        "none)",
     )
     parser.add_argument(
         "--maps", metavar="PATH|NAME", help="word: a map file, a folder of maps, or a map artifact"
@@ -97,7 +98,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=1,
-        help="with --engine on nodes without GPUs: CPUs that a task takes (default: %(default)s)",
+        help="with --engine: CPUs that a task takes (default: %(default)s); where there are GPUs, a "
+        "task that encodes takes one of them too",
     )
     text_group = parser.add_argument_group("text")
     text_group.add_argument(
@@ -146,7 +148,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _memory_bytes(args: argparse.Namespace) -> int:
-    """Reads the size that --memory gives, such as 4G or 3000M."""
+    """Reads the size that --memory gives, such as 4G or 3000M, in bytes.
+
+    Raises:
+        InputError: it is no size, or a size below 2G.
+    """
     text = args.memory or _DEFAULT_MEMORY
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
     size = 0

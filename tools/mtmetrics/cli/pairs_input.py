@@ -28,7 +28,7 @@ class Pairs:
         source: name of the column of sources.
         target: name of the column of their translations.
         is_named: whether the input names its columns.
-        schema: the types of the columns, of Parquet.
+        schema: the types of the columns of a Parquet file; None for other input.
     """
 
     rows: Callable[[], Iterator[Row]]
@@ -43,8 +43,8 @@ class Pairs:
             yield row.values[self.source], row.values[self.target]
 
     def columns(self, form: str, score_columns: Sequence[str]) -> Columns:
-        """Returns the columns of the output: source, target, those that follow in the input, and
-        those of scores.
+        """Reads the input once, and returns the columns of the output: source, target, the other
+        columns of the input, and the columns of scores.
 
         Raises:
             InputError: the format cannot hold a value, or the input has a column of scores.
@@ -60,8 +60,8 @@ class Pairs:
 
 
 def refuse_columns(score_columns: Sequence[str], input_columns: Sequence[str]) -> None:
-    """Refuses columns of scores that the input has already; the first of them is that of the
-    sums."""
+    """Raises InputError for a column of scores that the input has already. The first of
+    `score_columns` holds the weighted sums; --column sets its name."""
     for place, name in enumerate(score_columns):
         if name in input_columns:
             mend = "name that of the scores with --column" if place == 0 else "rename it"

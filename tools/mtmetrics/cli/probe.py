@@ -105,7 +105,8 @@ def _add_matching(probes: options.Subparsers) -> None:
         metavar="K",
         type=int,
         default=100,
-        help="targets per source, the right one among them (default: %(default)s)",
+        help="targets per source, the right one among them, as far as there are so many (default: "
+        "%(default)s)",
     )
     parser.add_argument(
         "--nearest",
@@ -118,7 +119,7 @@ def _add_matching(probes: options.Subparsers) -> None:
         metavar="N",
         type=int,
         **options.REPEATABLE_LIST,
-        help="each N of Precision@N (default: 1 5 10)",
+        help="each N of Precision@N, below the number of candidates (default: 1 5 10)",
     )
     _add_pairs(parser, "target")
     options.add_metric_options(parser)
@@ -161,7 +162,7 @@ def _add_pairs(parser: argparse.ArgumentParser, second: str) -> None:
         type=int,
         help="number of sentence pairs to sample (default: all)",
     )
-    options.add_seed(group, "all sampling")
+    options.add_seed(group, "all random choices")
 
 
 def _add_output(parser: argparse.ArgumentParser, *, plot: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mtmetrics.cli.messages import progress
-from mtmetrics.cli.options import PlainValue, pool_options, single_metric
+from mtmetrics.cli.options import pool_options, single_metric
 from mtmetrics.cli.output import print_json, rounded
 from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import BLOCK_ROWS, Engine, column_names, map_blocks
@@ -20,11 +20,29 @@ from mtmetrics.scorers.side import FIELD_OF_COLUMN
 if TYPE_CHECKING:
     from mtmetrics.cluster.block_folder import Summary
     from mtmetrics.cluster.engine import Worker
-    from mtmetrics.cluster.scoring import ScoringWorker
 
 T = TypeVar("T")
-# Options that name no path, though there may be a folder of that name.
-_NO_PATHS = {"metric", "device", "dtype"}
+# Options that name no path, though the working folder may hold a file or folder of that name, such
+# as de-en or source.
+_NO_PATHS = {
+    "metric",
+    "lang_pair",
+    "against",
+    "degenerate",
+    "device",
+    "dtype",
+    "map",
+    "sides",
+    "pieces",
+    "similarity",
+    "variant",
+    "distance",
+    "setting",
+    "combine",
+    "without",
+    "normalize",
+    "key",
+}
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +79,8 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
         "--on-error",
         choices=("stop", "keep"),
         default="stop",
-        help="stop at the first bad row, or keep bad rows in OUT/errors and go on (default: "
-        "%(default)s)",
+        help="stop at the first bad row; or keep going without bad rows, and list them in OUT/errors "
+        "(filter: OUT/_scored/errors) (default: %(default)s)",
     )
 
 
@@ -117,21 +135,21 @@ def score(args: argparse.Namespace) -> None:
         "degenerate": args.degenerate,
     }
     pool = pool_options(args, dtype="auto")
-    # All that the scores depend on: another call with the same folder has to agree.
+    # All that the scores depend on: another call with the same folder has to agree. The number of
+    # threads, the option workers, is no part of it.
     settings = {**loader, "dtype": pool["dtype"]}
     settings = {
         name: value for name, value in settings.items() if value is not None and name != "workers"
     }
     columns = text_columns(args.file, names, [*side.fields, "translation"])
-    from mtmetrics.cluster.scoring import SCORE, total
+    from mtmetrics.cluster.scoring import SCORE, ScoringWorker, total
 
     make_worker = functools.partial(
-        _make_worker,
-        [os.path.abspath(path) for path in args.plugin or ()],
+        ScoringWorker,
         columns,
         absolute_paths(loader),
         absolute_paths(pool),
-        engine.cpus_per_worker,
+        workers=engine.cpus_per_worker,
     )
     blocks = run_blocks(args, engine, make_worker, out=args.out, texts=columns, settings=settings)
     summary, report = total(blocks)
@@ -173,7 +191,7 @@ def run_blocks(
     Args:
         args: parsed arguments.
         engine: the cluster.
-        make_worker: makes a worker in its process.
+        make_worker: makes a worker in its process, once the plug-ins of --plugin are loaded there.
         out: the folder to fill.
         texts: columns that must hold texts.
         settings: what the output depends on.
@@ -181,8 +199,9 @@ def run_blocks(
     Returns:
         The summary of each block.
     """
+    plugins = [os.path.abspath(path) for path in args.plugin or ()]
     blocks = map_blocks(
-        make_worker,
+        functools.partial(_make_worker, plugins, make_worker),
         args.file,
         engine=engine,
         block_rows=args.block_rows,
@@ -194,24 +213,20 @@ def run_blocks(
     return list(progress(blocks, unit=" blocks", desc="scoring"))
 
 
-def _make_worker(
-    plugins: list[str],
-    columns: tuple[str, ...],
-    loader: dict[str, PlainValue],
-    pool: dict[str, PlainValue],
-    workers: int,
-) -> "ScoringWorker":
+def _make_worker(plugins: list[str], make_worker: "Callable[[], Worker]") -> "Worker":
     """Makes a worker in its process, which does not know the plug-ins yet."""
-    from mtmetrics.cluster.scoring import ScoringWorker
     from mtmetrics.scorers.plugins import load_plugin
 
     for path in plugins:
         load_plugin(path)
-    return ScoringWorker(columns, loader, pool, workers=workers)
+    return make_worker()
 
 
 def absolute_paths(options: Mapping[str, T]) -> dict[str, T]:
-    """Returns options with paths that hold in the working folder of another process."""
+    """Returns options with paths that hold in the working folder of another process.
+
+    A text is a path if there is a file or folder of that name, unless the option is in `_NO_PATHS`.
+    """
     absolute_options = dict(options)
     for name, value in options.items():
         if isinstance(value, str) and name not in _NO_PATHS and os.path.exists(value):

@@ -62,9 +62,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         **options.REPEATABLE_LIST,
         help=(
-            "instead of FILE: --nbest lines per source, or lines as Moses and Marian write them "
-            "(NUMBER ||| TEXT ||| FEATURES ||| SCORE); several files hold candidates for the "
-            "same sources"
+            "instead of FILE: plain lines, --nbest of them per source; or, without --nbest, one "
+            "file of lines as Moses and Marian write them (NUMBER ||| TEXT ||| FEATURES ||| "
+            "SCORE); several files hold candidates for the same sources, as plain lines"
         ),
     )
     parser.add_argument(
@@ -215,7 +215,8 @@ def _write_choices(
                 "score": choice.score,
                 "scores": list(choice.scores),
             }
-            # Scores of blank candidates are NaN, which becomes None.
+            # Scores of blank candidates are NaN, which becomes None. The new scores replace the
+            # model's scores of the input, which are called "scores" too.
             row = item.fields | rounded(choice_fields, full_precision=True)
             stream.write(choice.text + "\n" if is_text else json_line(row))
 
@@ -239,7 +240,9 @@ def _read_items(args: argparse.Namespace) -> Iterator[_InputItem]:
     """Reads the input that the options name."""
     has_file = args.file is not None
     has_other_files = bool(args.predictions or args.sources or args.nbest)
-    if (has_file and has_other_files) or (not has_file and not args.predictions):
+    if has_file and has_other_files:
+        raise InputError("pass either one FILE or -t, optionally with -s and --nbest, not both")
+    if not has_file and not args.predictions:
         raise InputError(
             "nothing to choose from: pass one FILE of JSON Lines (or -), or -t, optionally with -s "
             "and --nbest"

@@ -122,8 +122,8 @@ def read_systems(args: argparse.Namespace) -> SystemOutputs:
 
 
 def sample_rows(rows: list[T], sample_size: int, seed: int) -> list[T]:
-    """Samples rows for the option --sentences. Returns all rows, in their order, if there are not
-    more."""
+    """Samples rows for the option --sentences, in random order. Returns all rows, in their order,
+    if there are not more than `sample_size`."""
     if sample_size > len(rows):
         warn(
             f"--sentences {sample_size}: the text has only {len(rows)} sentence pairs; all of them "

@@ -386,8 +386,8 @@ def _add_composition(group: options.Container) -> None:
         metavar="NAME=N",
         dest="repeats",
         **options.REPEATABLE_LIST,
-        help="transformer composition only: repeat N times per epoch the rows of files whose names "
-        "begin with NAME",
+        help="transformer composition only: repeat N times per epoch, such as 2 or 0.5, the rows of "
+        "files whose names begin with NAME",
     )
 
 

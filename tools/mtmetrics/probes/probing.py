@@ -231,7 +231,9 @@ def preferences(
     if "references" in scorer.side.columns:
         themselves = "the metric compares with references, which would be compared with themselves"
         raise InputError(f"preferences: {themselves}; use a reference-free one")
-    source_column, *columns = check(sources=sources, references=references, **modified)
+    # A modification may be a file called "sources" or "references".
+    modified_columns = {f"modified {name}": texts for name, texts in modified.items()}
+    source_column, *columns = check(sources=sources, references=references, **modified_columns)
     # A source and all its translations stand together, so that it is encoded once.
     translations = [text for row in zip(*columns, strict=True) for text in row]
     repeated_sources = [source for source in source_column for _ in columns]
