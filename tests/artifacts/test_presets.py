@@ -100,6 +100,14 @@ def test_a_bundled_preset_is_extended_by_its_name(tmp_path, monkeypatch) -> None
     assert presets.extending("sentsim", "mine", "")["extends"] == str(tmp_path.resolve() / "mine")
 
 
+def test_a_folder_is_read_and_no_file_beside_it(extending, tmp_path) -> None:
+    folder = extending('[mt-ref]\nwords = "words"\n')
+    (tmp_path / f"{folder.name}.toml").write_text("bounds = 3\n")
+    assert presets.load_preset("sentsim", folder).settings["mt-ref"]["words"] == "words"
+    with pytest.raises(InputError, match="unknown preset"):
+        presets.load_preset("xmoverscore", "../sentsim/mini")
+
+
 def test_a_preset_whose_options_would_be_lost_is_not_extended(extending) -> None:
     base = extending('[mt-ref]\nwords = "words"\n[options]\nw1 = 0.2\n', "base")
     with pytest.raises(ArtifactError, match="base', which has options; copy its keys here instead"):

@@ -121,7 +121,7 @@ def preset_names(metric: str) -> list[str]:
 def load_preset(metric: str, preset: str | Path, *, local_files_only: bool = False) -> Preset:
     """Reads a preset of this package, or the ``preset.toml`` of an artifact.
 
-    Artifacts are looked for in the order of `mtmetrics.artifacts.places`. A file with
+    Artifacts are looked for in the order of `mtmetrics.artifacts.places`. A ``preset.toml`` with
     ``extends = "NAME"`` takes all keys of the preset NAME that it does not hold itself; a table in a
     table, such as ``[bounds.src-mt]``, counts as one key. Its table ``[options]`` holds options of the
     metric by their names.
@@ -146,9 +146,8 @@ def _load(
     """Reads a preset, see `load_preset`. `extending_files` are the files that lead to it, each by
     extending the next one."""
     name = str(preset)
-    package_file = _FOLDER / metric / f"{name}.toml"
-    if package_file.is_file():
-        return Preset(name, metric, _FOLDER, _read(package_file))
+    if name in preset_names(metric):
+        return Preset(name, metric, _FOLDER, _read(_FOLDER / metric / f"{name}.toml"))
     folder = local_folder(preset, "preset.toml")
     if folder is None and is_on_hub(name, "preset"):
         folder = download(hub_source(name), local_files_only=local_files_only)

@@ -2,7 +2,8 @@
 translation model, or by minimum Bayes risk.
 
 `NBest` is the list of candidates of a source, and `Reranker` chooses from it. `Reranker.tune` finds
-the weights of the sum on a development set. `rerank` does all of it in one call.
+the weights of the sum on a development set. `rerank` loads metrics and chooses with given weights, in
+one call.
 """
 
 import dataclasses
@@ -304,6 +305,13 @@ class Reranker:
         """
         if not lists:
             raise InputError("the development set is empty; there is nothing to tune on")
+        for row, item in enumerate(lists, 1):
+            for name in self._model_scores:
+                if name not in item.scores:
+                    raise InputError(
+                        f"list {row}: no model score {name!r}, which is to be weighed; it has: "
+                        f"{[*item.scores]}"
+                    )
         quality = _quality(lists, objective)
         blocks = [features for _, features in self._features(lists)]
         sizes = [len(item.candidates) for item in lists]

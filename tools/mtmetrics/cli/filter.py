@@ -22,11 +22,13 @@ from mtmetrics.cli.output import Document, check_target, open_output, write_repo
 from mtmetrics.cli.pairs_input import Pairs, open_pairs, refuse_columns
 from mtmetrics.cli.ray import (
     absolute_paths,
+    absolute_preset,
     add_engine_options,
     chosen_engine,
     run_blocks,
     text_columns,
 )
+from mtmetrics.cluster.block_folder import BlockFolder
 from mtmetrics.cluster.engine import column_names
 from mtmetrics.cluster.filtering import FilterWorker, choose, merged
 from mtmetrics.errors import InputError, MTMetricsError
@@ -279,6 +281,8 @@ def _filter_on_cluster(args: argparse.Namespace, filtering: Filtering) -> _Filte
         ],
     }
     make_worker = functools.partial(FilterWorker, filtering, text_pair, pool_options)
+    # The selected pairs are written beside the folder of scored blocks, under the same names.
+    BlockFolder(args.out).refuse_claimed()
     scored_folder = f"{args.out}/_scored"
     blocks = run_blocks(
         args, engine, make_worker, out=scored_folder, texts=text_pair, settings=settings
@@ -294,5 +298,5 @@ def _filter_on_cluster(args: argparse.Namespace, filtering: Filtering) -> _Filte
 
 def _with_absolute_paths(spec: MetricSpec, lang_pair: str | None) -> MetricSpec:
     """Returns the metric with absolute paths, for workers with another working folder."""
-    preset = absolute_paths({"preset": spec.preset_of(lang_pair)})
-    return dataclasses.replace(spec, **preset).having(**absolute_paths(dict(spec.options)))
+    preset = absolute_preset(spec, lang_pair)
+    return dataclasses.replace(spec, preset=preset).having(**absolute_paths(dict(spec.options)))

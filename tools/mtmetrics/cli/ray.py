@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from mtmetrics.artifacts.presets import preset_names
 from mtmetrics.cli.messages import progress
 from mtmetrics.cli.options import pool_options, single_metric
 from mtmetrics.cli.output import print_json, rounded
@@ -20,6 +21,7 @@ from mtmetrics.scorers.side import FIELD_OF_COLUMN
 if TYPE_CHECKING:
     from mtmetrics.cluster.block_folder import Summary
     from mtmetrics.cluster.engine import Worker
+    from mtmetrics.scorers.spec import MetricSpec
 
 T = TypeVar("T")
 # Options that name no path, though the working folder may hold a file or folder of that name, such
@@ -128,7 +130,7 @@ def score(args: argparse.Namespace) -> None:
     side = find_metric(spec.metric).resolve_side(spec.preset, dict(spec.options), available_columns)
     loader = {
         "metric": spec.metric,
-        "preset": spec.preset,
+        "preset": absolute_preset(spec, args.lp),
         "lang_pair": args.lp,
         **dict(spec.options),
         "against": side,
@@ -220,6 +222,16 @@ def _make_worker(plugins: list[str], make_worker: "Callable[[], Worker]") -> "Wo
     for path in plugins:
         load_plugin(path)
     return make_worker()
+
+
+def absolute_preset(spec: "MetricSpec", lang_pair: str | None) -> str | None:
+    """Returns the preset of a metric for a language pair, under a name that holds in the working
+    folder of another process. A preset of this package comes before a folder of the same name, as in
+    `load_preset`."""
+    preset = spec.preset_of(lang_pair)
+    if preset is None or preset in preset_names(spec.metric) or not os.path.exists(preset):
+        return preset
+    return absolute(preset)
 
 
 def absolute_paths(options: Mapping[str, T]) -> dict[str, T]:

@@ -101,7 +101,8 @@ def run(args: argparse.Namespace) -> None:
     is_summary = output_format in SUMMARY_FORMATS
     if args.segments and not is_summary:
         raise InputError(
-            f"--segments stands below a table; pass --format table, not {output_format}"
+            f"--segments stands below a table; pass --format markdown, not {output_format}; or "
+            "--format table, without --out"
         )
     # Metric as the user wrote it -> its specification.
     spec_of_metric = options.metric_specs(args)

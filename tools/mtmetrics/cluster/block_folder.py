@@ -71,6 +71,13 @@ class BlockFolder:
                 "or choose another folder"
             )
 
+    def refuse_claimed(self) -> None:
+        """Raises an InputError if the blocks of another run lie in the folder."""
+        if self._system.get_file_info(f"{self._inner}/{_PLAN}").is_file:
+            raise InputError(
+                f"--out {self._out}: holds the blocks of another run; choose another folder"
+            )
+
     def sweep(self) -> None:
         """Deletes the files of blocks whose processes were killed."""
         from pyarrow import fs

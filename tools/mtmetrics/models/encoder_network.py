@@ -269,7 +269,7 @@ class EncoderNetwork(LoadedModel):
         with self._readers_lock:
             self._readers.add(reader)
             specs = {spec for other in self._readers for spec in other.vector_specs}
-        self._cache.limit = self._cache_bytes * len(specs)
+            self._cache.limit = self._cache_bytes * len(specs)
 
     def cached(self, key: TextKey, reader: Reader) -> list[EncodedText] | None:
         """Returns a text from the cache, once for each `VectorSpec` of a reader.

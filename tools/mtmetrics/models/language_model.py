@@ -66,7 +66,8 @@ class LanguageModel(LoadedModel):
             is 2,048 here. Losses are computed in float32, even if the network has another dtype.
 
     Attributes:
-        floor: score of a text without tokens: that of a uniform guess over the vocabulary.
+        floor: log-likelihood of a uniform guess over the vocabulary. It is the score of a text without
+            tokens, unless `start_token` is ``"never"``.
 
     Raises:
         InputError: an unknown option, or a power outside of [0, 1].

@@ -106,7 +106,8 @@ class OptionChoice:
 
     Attributes:
         option: the name of the option.
-        agreement: value -> the mean correlation over the files; NaN for a value that cannot be used.
+        agreement: value -> the mean correlation over the files; NaN for a value that cannot be used,
+            or whose scores have no correlation.
         chosen: the value that was chosen.
         layers: empty, except for the option ``encoder`` when layers are tried too. Then it maps
             each encoder to the layer at which it agrees best, or to None for the layer that the
@@ -406,6 +407,8 @@ class _Search:
     def _agreement(self, metric: MetricSpec, masks: Sequence[np.ndarray]) -> float:
         """Returns the mean correlation over the files on the segments where the masks are true; NaN if
         the metric cannot be used."""
+        if metric in self._problems:
+            return np.nan
         try:
             scores = self.scores(metric)
         except (InputError, ArtifactError) as error:

@@ -83,9 +83,9 @@ class Variant:
     Attributes:
         to_similarity: turns (n,) distances into (n,) similarities.
         normalise_lm: whether the part ``lm`` is normalised by `length_normalised`. If not, it is the
-            mean log-likelihood per token.
-        pieces: the tokens that n-grams are made of: ``"all"``; or ``"words"``, the first token of
-            each word that is not punctuation.
+            log-likelihood as `LanguageModel.score` returns it, by default the mean per token.
+        pieces: the tokens that n-grams are made of: ``"all"``; or ``"words"``, special tokens and the
+            first token of each word that is not punctuation.
         distance: distance between two n-grams.
         ngram: tokens per n-gram.
         layer: layer of the encoder; None for the last.
@@ -216,8 +216,8 @@ class XMoverScore(WordScorer):
         )
         pieces: KeptPieces | None = option(
             None,
-            "words keeps only the first piece of each word that is not punctuation, all keeps every "
-            "piece (default: that of the variant)",
+            "words keeps special tokens and the first piece of each word that is not punctuation, all "
+            "keeps every piece (default: that of the variant)",
             choices=("words", "all"),
             preset="pieces",
         )
@@ -330,9 +330,10 @@ class XMoverScore(WordScorer):
     def _filter(self, tokens: PackedTokens, role: Role) -> PackedTokens:
         """Drops the tokens that do not count, and sets the weights of the others."""
         if self.pieces == "words":
-            # For each token of the vocabulary, whether it begins a word and is not punctuation.
-            counts_as_word = self._word_encoder(role).word_table
-            tokens = tokens.select(counts_as_word[tokens.token_ids])
+            # For each token of the vocabulary, whether it is special, or begins a word and is not
+            # punctuation.
+            is_kept = self._word_encoder(role).word_table
+            tokens = tokens.select(is_kept[tokens.token_ids])
         if self.weights == "norm":
             lengths = np.linalg.norm(tokens.vectors.astype(np.float64), axis=1)
             # A text whose weights are all 0 would have no mass to move.
