@@ -130,7 +130,7 @@ def _train_members(run: Run, data: "TrainingData", seeds: Sequence[int]) -> Path
 
 
 class _Draw(NamedTuple):
-    """What a network of a learning curve learns from.
+    """Drawn instances that a network of a learning curve learns from.
 
     Attributes:
         name: of the network.
