@@ -165,7 +165,8 @@ class PartialEncoder:
         finally:
             # Frees the memory of the states, also after an error: memory may have run out.
             self._states = {}
-        # SqueezeBERT calls the `forward` of its blocks, which skips the hooks.
+        # A state is missing: the network calls the `forward` of its blocks, which skips the hooks, as
+        # SqueezeBERT does. From now on it runs as a whole.
         self._running_blocks.extend(self._blocks[block_count:])
         self._running_blocks = None
         return self(layers, **inputs)
@@ -355,13 +356,14 @@ class EncoderNetwork(LoadedModel):
 class _CacheCandidates:
     """Collects the vectors of a pass for the cache.
 
-    A pass may compute more than the cache can hold. The candidates are therefore limited to the size
-    of the cache, and they enter it in order of their use: the cache drops the oldest entries first.
+    A pass may compute more than the cache can hold. The token vectors are therefore limited to the
+    size of the cache (means are small, and not counted), and candidates enter it in order of their
+    use: the cache drops the oldest entries first.
 
     Args:
         reader: the reader that wants the vectors now; the texts are truncated at its limit.
         readers: all readers for whom the pass computes vectors.
-        byte_budget: largest total size of the vectors; 0 if there is no cache.
+        byte_budget: largest total size of the token vectors; 0 if there is no cache.
     """
 
     def __init__(self, reader: Reader, readers: Sequence[Reader], byte_budget: int) -> None:

@@ -56,8 +56,8 @@ class LanguageModel(LoadedModel):
             - ``"always"``: all texts.
             - ``"never"``: no text. Texts of fewer than two tokens score 0, as published, which is
               the best possible score; with `end_token`, only texts without tokens do.
-        end_token: add an end-of-text token to each text that has room for it, and score it. Only
-            for models that were trained on single texts.
+        end_token: add an end-of-text token to each text with tokens that has room for it, and score
+            it. Only for models that were trained on single texts.
         length_power: the log-likelihood of a text is divided by ``token count ** length_power``, as
             in beam search. 1 makes the score the mean, as published. With less than 1, the shorter
             of two texts with equal means has the better score. From 0 to 1.

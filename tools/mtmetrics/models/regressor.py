@@ -27,8 +27,9 @@ class RegressorSettings:
 
     Attributes:
         architecture: ``"bilstm"``, ``"bilstm_attention"`` or ``"esim"``.
-        against: side that translations are compared with: ``"reference"``, ``"source"``, ``"both"``
-            (source and reference as one text), ``"either"`` (the source or the reference) or
+        against: side that translations are compared with: ``"reference"``, ``"source"`` or ``"both"``
+            (source and reference as one text). A network with a composition may know several sides,
+            of which the caller chooses one per call: ``"either"`` (the source or the reference) or
             ``"any"`` (the source, the reference, or both).
         encoder: name of the encoder whose vectors the regressor reads.
         encoder_fingerprint: fingerprint of the encoder.
@@ -37,7 +38,8 @@ class RegressorSettings:
         hidden: width of the LSTM states, per direction.
         members: number of networks.
         dropout: dropout rate in training.
-        max_pieces: highest number of word pieces of a text; longer texts are truncated.
+        max_pieces: highest number of word pieces of a text, special tokens not counted; longer texts
+            are truncated.
         features: names of the features that the networks read in addition to the vectors, some of
             `mtmetrics.models.networks.FEATURES`.
         feature_layers: layers of the encoder that features are computed from, 1 to `depth`; by
@@ -100,8 +102,8 @@ class Regressor(nn.Module):
 
     def mixes(self) -> np.ndarray:
         """Returns the weights of the encoder's layers: (members + feature layers, depth), a row for
-        each network, then a row for each layer that features are computed from. Networks with a
-        `composition` read one layer and have no weights."""
+        each network, then a row for each layer that features are computed from. Not for networks
+        with a `composition`, which read one layer."""
         rows = [
             member.mix.weights().detach().cpu().numpy().astype(np.float64)
             for member in self.members
@@ -130,13 +132,14 @@ class Regressor(nn.Module):
 
         Args:
             compared: (B, n, members * width) vectors of the side that translations are compared
-                with. Each network reads `width` columns, made with its mix of layers.
+                with. Each network reads `width` columns, made with its mix of layers. The columns of
+                layers for features, which follow in the vectors of `mixes`, are cut off before.
             translation: (B, m, members * width) vectors of the translations.
             lengths: (B,) lengths of each side.
             features: (B, f) feature values, not yet standardised; None for networks without
                 features, and only for them.
-            roles: roles of the compared side, see `ComposedInference.forward`; ignored without a
-                `composition`.
+            roles: places of the compared side, or of each of its tokens, in
+                `mtmetrics.models.composition.SIDES`: (B,) or (B, n); ignored without a `composition`.
         """
         options: dict[str, torch.Tensor | None] = {}
         if self.composition:
@@ -155,7 +158,8 @@ class Regressor(nn.Module):
         """Computes how much each position attends to each position of the other side, averaged over
         the networks.
 
-        Only for architectures with attention. The arguments are those of `forward`.
+        Only for ``bilstm_attention`` and ``esim``, also with a composition. The arguments are those
+        of `forward`.
 
         Returns:
             (B, n, m) attention weights of the compared side, and (B, m, n) of the translation.

@@ -124,7 +124,8 @@ class CometScore(WordScorer):
         sources: Sequence[str] | None = None,
         references: Sequence[str] | None = None,
     ) -> list[list[ErrorSpan]]:
-        """Finds the errors in n translations, with XCOMET; see `align` for the arguments.
+        """Finds the errors in n translations, with a checkpoint that does, such as XCOMET; see `align`
+        for the arguments.
 
         Raises:
             InputError: the checkpoint finds no errors; a segment has several references; or the
@@ -145,7 +146,7 @@ class CometScore(WordScorer):
         """Meaning of the values of alignments: cosines.
 
         Raises:
-            InputError: with XCOMET, which aligns no words.
+            InputError: with a checkpoint that finds errors, such as XCOMET: it aligns no words.
         """
         if self.model.settings.error_labels:
             raise InputError(f"alignments: {self.no_alignments_reason}")
