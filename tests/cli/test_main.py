@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,17 @@ def test_every_command_and_action_has_a_help(parser: argparse.ArgumentParser) ->
     for command in (*commands.choices.values(), *runnable_commands(parser)):
         assert command.description
         assert "--help" in command.format_help()
+
+
+def test_help_of_a_service_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("anyio", "starlette"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for module in ("mtmetrics.cli.serve", "mtmetrics.integrations.service"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    descriptions = [
+        command.description or "" for command in runnable_commands(build_parser("serve"))
+    ]
+    assert any("POST /score" in description for description in descriptions)
 
 
 def test_options_of_a_metric_stand_in_its_help_alone(capsys: pytest.CaptureFixture[str]) -> None:

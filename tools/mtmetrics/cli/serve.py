@@ -6,7 +6,6 @@ import socket
 from mtmetrics.checks import port, positive
 from mtmetrics.cli import options
 from mtmetrics.errors import MTMetricsError, require_extra
-from mtmetrics.integrations.service import Service, host_names
 
 _HOST = "127.0.0.1"
 
@@ -62,6 +61,8 @@ def run(args: argparse.Namespace) -> None:
     positive("--most-waiting", args.most_waiting)
     require_extra("serve", "serve")
     import uvicorn
+
+    from mtmetrics.integrations.service import Service, host_names
 
     scorer = options.single_metric(args).load(options.model_pool(args), args.lp)
     listening = _listen(args.host, args.port)

@@ -58,12 +58,13 @@ def word_pair_vectors(
         targets: the other side.
         alignments: see `align_words`.
     """
+    source_words, target_words = _word_means(sources), _word_means(targets)
     source_vectors: list[np.ndarray] = []
     target_vectors: list[np.ndarray] = []
     for source, target, pairs in zip(sources.index, targets.index, alignments, strict=True):
         for source_word, target_word in pairs:
-            source_vectors.append(_word_mean(sources, source, source_word))
-            target_vectors.append(_word_mean(targets, target, target_word))
+            source_vectors.append(source_words[source, source_word])
+            target_vectors.append(target_words[target, target_word])
     dim = sources.vectors.shape[1]
     return (
         np.array(source_vectors, dtype=np.float32).reshape(-1, dim),
@@ -71,10 +72,16 @@ def word_pair_vectors(
     )
 
 
-def _word_mean(tokens: PackedTokens, text: int, word: int) -> np.ndarray:
-    """Returns the (d,) mean vector of the pieces of a word."""
-    rows = tokens.rows(text)
-    vectors = tokens.vectors[rows][tokens.word_positions[rows] == word]
-    # Not `mean`, which adds in another order: the maps that were fitted so far would differ by
-    # rounding.
-    return np.add.reduceat(vectors, [0])[0] / len(vectors)
+def _word_means(tokens: PackedTokens) -> dict[tuple[int, int], np.ndarray]:
+    """Returns (text, word) -> the (d,) mean vector of its pieces."""
+    tokens = tokens.select(tokens.word_positions >= 0)
+    if not len(tokens.vectors):
+        return {}
+    text = np.repeat(np.arange(len(tokens.lengths)), tokens.lengths)
+    # Pieces of a word stand together.
+    begins_word = (np.diff(text) != 0) | (np.diff(tokens.word_positions) != 0)
+    begins = np.flatnonzero(np.append(True, begins_word))
+    piece_counts = np.diff(np.append(begins, len(text)))
+    means = np.add.reduceat(tokens.vectors, begins, axis=0) / piece_counts[:, None]
+    words = zip(text[begins].tolist(), tokens.word_positions[begins].tolist(), strict=True)
+    return dict(zip(words, means, strict=True))

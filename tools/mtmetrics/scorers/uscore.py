@@ -359,18 +359,21 @@ class UScore(WordScorer):
             pseudo_references = _machine_translations(
                 scorer, translators["pseudo"], batch.sources_or_references, languages.target
             )
+        unmapped_sources = None
+        if "back" in translators:
+            # Only the role "source" is remapped. Sources with the role "target" stay as they are.
+            unmapped_sources = scorer.build_ngrams(encoded_sources, "target")
         for texts, encoded_texts in zip(batch.predictions, encoded_systems, strict=True):
             predictions = scorer.build_ngrams(encoded_texts, "target")
             # Part -> machine translations, and the n-grams that they are compared with.
             compared: dict[str, tuple[_MachineTranslations, PackedTokens]] = {}
             if pseudo_references is not None:
                 compared["pseudo"] = pseudo_references, predictions
-            if "back" in translators:
+            if unmapped_sources is not None:
                 pseudo_sources = _machine_translations(
                     scorer, translators["back"], texts, languages.source
                 )
-                # Only the role "source" is remapped. Sources with the role "target" stay as they are.
-                compared["back"] = pseudo_sources, scorer.build_ngrams(encoded_sources, "target")
+                compared["back"] = pseudo_sources, unmapped_sources
             parts = {"wmd": scorer.mover_part(sources, predictions)}
             is_truncated = any_truncated(sources, predictions)
             for part, (translations, ngrams) in compared.items():
