@@ -166,11 +166,13 @@ class LowestSegments:
         """Adds the segments of a chunk. Leaves out segments whose score is NaN."""
         first = self._segments_before + 1
         numbers = range(first, first + len(chunk))
+        texts_of_metric = {
+            metric: _compared_texts(chunk, side) for metric, side in self._sides.items()
+        }
         for (metric, system), result in results.items():
             candidates = list(self._lowest.get((metric, system), []))
             scores = result.segments.tolist()
-            compared_texts = _compared_texts(chunk, self._sides[metric])
-            columns = (scores, numbers, compared_texts, chunk.systems[system])
+            columns = (scores, numbers, texts_of_metric[metric], chunk.systems[system])
             for segment in map(_ScoredSegment, *columns):
                 if not math.isnan(segment.score):
                     candidates.append(segment)

@@ -230,7 +230,11 @@ class Table:
 
     def texts(self, columns: Sequence[str]) -> Iterator[list[str]]:
         """Yields for each row the strings in some columns. Raises the same errors as `rows`."""
-        for row in self.rows(columns):
+        table = self
+        if self.schema is not None and {*columns} <= {*self.names}:
+            # Parquet stores columns by themselves, so the others need not be read.
+            table = dataclasses.replace(self, _rows=_parquet_rows(self.path, columns))
+        for row in table.rows(columns):
             yield [row.values[name] for name in columns]
 
 
@@ -454,11 +458,12 @@ def _parquet_schema(path: str | Path) -> "pyarrow.Schema":
     return schema
 
 
-def _parquet_rows(path: str | Path) -> Iterator[Row]:
-    """Yields rows. Reads a thousand at a time."""
+def _parquet_rows(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """Yields rows with these columns, or with all. Reads a thousand at a time."""
+    read_columns = None if columns is None else list(columns)
     row_number = 0
     with _opened_parquet(path) as file:
-        for batch in file.iter_batches(batch_size=1000):
+        for batch in file.iter_batches(batch_size=1000, columns=read_columns):
             for row in batch.to_pylist():
                 row_number += 1
                 yield Row(f"{path}, row {row_number}", row)

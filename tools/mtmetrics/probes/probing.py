@@ -34,6 +34,8 @@ _PUNCTUATION = string.punctuation + "¡¿«»„“”‚‘’–—…。，�
 _NOISE = 1e-6
 # Of a histogram.
 _BINS = 30
+# Sources whose cosines with all targets are computed together.
+_ROWS_AT_ONCE = 512
 
 
 def words(text: str) -> list[str]:
@@ -361,13 +363,15 @@ def nearest_candidates(sources: np.ndarray, targets: np.ndarray, candidates: int
         (n, min(k, n)) numbers of targets: the right one, then the others, nearest first.
     """
     count = min(positive("candidates", candidates), len(sources))
+    unit_sources = _unit_length(sources)
     unit_targets = _unit_length(targets)
     nearest = []
-    for number, source in enumerate(_unit_length(sources)):
-        cosines = unit_targets @ source
-        cosines[number] = np.inf
-        nearest.append(np.argsort(-cosines, kind="stable")[:count])
-    return np.array(nearest)
+    for first in range(0, len(sources), _ROWS_AT_ONCE):
+        cosines = unit_sources[first : first + _ROWS_AT_ONCE] @ unit_targets.T
+        rows = np.arange(len(cosines))
+        cosines[rows, first + rows] = np.inf
+        nearest.append(np.argsort(-cosines, axis=1, kind="stable")[:, :count])
+    return np.concatenate(nearest)
 
 
 def _unit_length(vectors: np.ndarray) -> np.ndarray:

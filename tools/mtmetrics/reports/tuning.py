@@ -220,7 +220,7 @@ def tune(
         raise InputError(
             f"{judgement_count} judged segments; at least {MIN_JUDGEMENTS} are needed to tune a metric"
         )
-    # Segments of one source are in one fold.
+    # Segments of one source are in one fold, so there cannot be more folds with judgements.
     judged_sources = {
         str(source)
         for file, mask in zip(files, masks, strict=True)
@@ -303,6 +303,8 @@ class _Search:
         self._scores: dict[MetricSpec, list[np.ndarray]] = {}
         # Metric that cannot be used -> the reason.
         self._problems: dict[MetricSpec, str] = {}
+        # Metric without a layer -> number of layers of its encoder.
+        self._depths: dict[MetricSpec, int] = {}
 
     def scores(self, metric: MetricSpec) -> list[np.ndarray]:
         """Returns for each file the (n,) scores of its segments.
@@ -374,12 +376,14 @@ class _Search:
         options = {name: value for name, value in metric.options if name != "layer"}
         options |= find_metric(metric.metric).scorer_class().options_without_pair(options)
         without_layer = dataclasses.replace(metric, options=tuple(options.items()))
-        try:
-            scorer = without_layer.load(self._pool, self.files[0].lang_pair)
-        except (InputError, ArtifactError):
-            # The error is reported when the metric itself is tried.
-            return 0
-        return scorer.encoder_depth or 0
+        if without_layer not in self._depths:
+            try:
+                scorer = without_layer.load(self._pool, self.files[0].lang_pair)
+                self._depths[without_layer] = scorer.encoder_depth or 0
+            except (InputError, ArtifactError):
+                # The error is reported when the metric itself is tried.
+                self._depths[without_layer] = 0
+        return self._depths[without_layer]
 
     def _note_problems(
         self, option: str, value: Value, at_layers: Mapping[Value, MetricSpec]

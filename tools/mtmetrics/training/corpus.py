@@ -185,6 +185,8 @@ def _without_texts_of(tests: Sequence[Judged], pairs: list[Pair]) -> list[Pair]:
     for test in tests:
         for column in (test.sources, test.predictions, test.references):
             test_keys.update(text_key(text) for text in column if text)
+    if not test_keys:  # the keys of all pairs would be made for nothing
+        return pairs
     return [
         pair
         for pair in pairs

@@ -376,9 +376,9 @@ class Distillation(nn.Module):
         teacher: the original, frozen, cut off at the layer whose vectors are taught. Its weights are
             not part of this module's state.
         config: the options of the training. `english_weight` and `distance_weight` are the weights of
-            parts 1 and 3, `temperature` that of the InfoNCE losses. `negatives` is the highest number
-            of goals that part 4 takes, evenly spaced over the batch; each source token is compared
-            only with the goals of other sentences.
+            parts 1 and 3; `temperature` divides the cosines in both InfoNCE losses. `negatives` is the
+            highest number of goals that part 4 takes, evenly spaced over the batch; each source token
+            is compared only with the goals of other sentences.
         start: a copy of the student as it is when the training begins. Its weights are not part of
             this module's state. Needed for batches of outputs; None if there are none.
     """

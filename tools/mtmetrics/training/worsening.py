@@ -151,7 +151,7 @@ class Worsening:
 
     def _content_places(self, tokens: list[Token]) -> list[int]:
         """The places of words that are neither function words nor capitalised."""
-        function_places = self._function_places(tokens)
+        function_places = set(self._function_places(tokens))
         return [
             place
             for place in self._word_places(tokens)
